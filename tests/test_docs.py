@@ -58,8 +58,6 @@ PUBLIC_MODULES = (
     "naiad_testing.tracing",
     "naiad_testing.workers",
     "naiad_testing.workbench",
-    "naiad.trace_events",
-    "naiad.tracing",
     "naiad_kit.tracing",
     "naiad_tensors.tensors",
     "naiad.types",

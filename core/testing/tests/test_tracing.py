@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from naiad.tracing import Trace
+from naiad.types import Trace
 from naiad_kit.tracing import Tracing
 from naiad_tensors.tensors import Tensor
 from naiad_testing.tracing import FakeTrace, FakeTracing

@@ -1,6 +1,6 @@
 """What a timeline says, from the events of a request."""
 
-from naiad.tracing import JoinedBatch
+from naiad.types import JoinedBatch
 from naiad_explain.explanation import Explanation
 from naiad_explain.timeline import timeline
 from naiad_testing.tracing import FakeTrace
@@ -10,8 +10,7 @@ def test_each_execution_of_a_request_that_came_back_is_reported() -> None:
     explained = Explanation("m", 2)
     explained.record("QUEUE_START", 1_000)
     for start in (2_000, 9_000):
-        explained.joined(JoinedBatch("m_0", 4, 3, "full"), start)
-        explained.record("COMPUTE_START", start)
+        explained.executing(JoinedBatch("m_0", 4, 3, "full"), start)
         explained.record("COMPUTE_INPUT_END", start + 1_000)
         explained.record("COMPUTE_OUTPUT_START", start + 2_000)
         explained.record("COMPUTE_END", start + 3_000)
@@ -37,7 +36,7 @@ def test_requests_that_a_request_causes_are_steps_on_the_same_clock() -> None:
     explained = Explanation("pipe", 1, inner)
     step = explained.child("first", 3, "id")
     step.record("QUEUE_START", 5_000)
-    step.joined(JoinedBatch("first_0", 1, 1, "next"), 6_000)
+    step.executing(JoinedBatch("first_0", 1, 1, "next"), 6_000)
     step.record("REQUEST_END", 8_000)
     step.end()
 
@@ -52,7 +51,7 @@ def test_requests_that_a_request_causes_are_steps_on_the_same_clock() -> None:
             "answered": 7.0,
         }
     ]
-    assert inner.children[0].events == ["QUEUE_START", "REQUEST_END", "end"]
+    assert inner.children[0].events == ["QUEUE_START", "COMPUTE_START", "REQUEST_END", "end"]
 
 
 def test_a_hit_of_the_cache_is_reported() -> None:

@@ -9,8 +9,7 @@ import pytest
 import naiad_tracing
 from naiad import Server
 from naiad.errors import InvalidArgumentError, NotFoundError
-from naiad.tracing import Trace
-from naiad.types import Request
+from naiad.types import Request, Trace
 from naiad_kit.tracing import Tracing
 from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend

@@ -1,15 +1,15 @@
-"""Requests and responses, the messages between frontends, the kernel and backends.
+"""Requests and responses, the messages between frontends, the kernel and backends; and the traces of requests.
 
 They are slotted dataclasses, not frozen ones: freezing costs 0.5 µs an object, and a request makes five of them. Only
 the fields of a `Request` that say so change after it is submitted.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from naiad.errors import NaiadError
-from naiad.tracing import Trace
 from naiad_tensors.devices import Device, OnDevice
 from naiad_tensors.tensors import Tensor
 
@@ -47,6 +47,57 @@ class RequestIO(Protocol):
 
     def for_inputs(self, inputs: Mapping[str, Tensor]) -> "RequestIO | None":
         """The RequestIO of a derived request with these inputs, which lends nothing; None if none is deferred."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedBatch:
+    """The batch that a request was executed in: the instance, its items and requests, and why it was closed."""
+
+    instance: str
+    batch_size: int
+    requests: int
+    reason: str
+
+
+class Trace(Protocol):
+    """The trace of one request: its events, in order. Every method is for any thread.
+
+    `version` is 0 until the kernel has chosen the version that answers. Nothing is recorded after `end`, which the code
+    that began the trace calls. `naiad_kit.tracing.EventTrace` needs `record` and `tensors` alone for what the kernel
+    reports. Times are `time.monotonic_ns()`.
+    """
+
+    version: int
+
+    def record(self, event: str, ns: int | None = None) -> None:
+        """Record an event (`REQUEST_END`, `HTTP_SEND_END`, …) at that time; None: now."""
+
+    def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
+        """Record copies of these tensors for an activity (`TENSOR_QUEUE_INPUT`, …)."""
+
+    def queued(self, version: int, request: "Request", model_request: "Request") -> None:
+        """The request waits at that version of its model, which gets it as `model_request`."""
+
+    def executing(self, batch: JoinedBatch, ns: int) -> None:
+        """The batch that the request joined started to execute at that time."""
+
+    def executed(self, started_ns: int, phases: tuple[int, int, int]) -> None:
+        """An execution ended, with these nanoseconds of compute input, infer and output; another may follow."""
+
+    def responded(self, outcome: "Response | NaiadError") -> None:
+        """The request got a response or an error."""
+
+    def child(self, model: str, version: int = 0, request_id: str = "") -> "Trace":
+        """The trace of a request that this one causes, such as a step of an ensemble; the caller ends it."""
+
+    def current(self) -> AbstractContextManager[None]:
+        """Make the innermost span OpenTelemetry's current one on this thread while the block runs."""
+
+    def context(self) -> str:
+        """A JSON object of the W3C headers that make other spans children of this trace; "" without any."""
+
+    def end(self) -> None:
+        """Record nothing more. Harmless when repeated."""
 
 
 @dataclass(slots=True, eq=False)

@@ -4,12 +4,15 @@ The distribution naiad-tracing brings it. A frontend begins a trace with `Tracin
 wire, and ends it; the kernel records the rest.
 """
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from time import monotonic_ns
 from typing import Protocol, runtime_checkable
 
-from naiad.errors import UnsupportedError
+from naiad.errors import NaiadError, UnsupportedError
 from naiad.server import ServerApi
-from naiad.tracing import Trace
+from naiad.types import JoinedBatch, Request, Response, Trace
+from naiad_tensors.tensors import Tensor
 
 TraceSettings = Mapping[str, str | tuple[str, ...]]
 """Settings by the names of the trace extension: texts, and `trace_level`, which is a tuple of texts."""
@@ -17,6 +20,49 @@ TraceSettings = Mapping[str, str | tuple[str, ...]]
 
 Attributes = Mapping[str, str | int]
 """What is known of a request, by the names of OpenTelemetry's semantic conventions."""
+
+
+class EventTrace(ABC):
+    """A trace that makes events of what the kernel reports, by the names of the protocol's trace extension."""
+
+    version: int
+
+    @abstractmethod
+    def record(self, event: str, ns: int | None = None) -> None:
+        """As `Trace.record`."""
+
+    @abstractmethod
+    def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
+        """As `Trace.tensors`."""
+
+    def queued(self, version: int, request: Request, model_request: Request) -> None:
+        """Record the start of the request, and of its time in the queue."""
+        now = monotonic_ns()
+        self.version = version
+        self.record("REQUEST_START", now)
+        self.record("QUEUE_START", now)
+        self.tensors("TENSOR_QUEUE_INPUT", request.inputs.values())
+        if model_request is not request:
+            self.tensors("TENSOR_BACKEND_INPUT", model_request.inputs.values())
+
+    def executing(self, batch: JoinedBatch, ns: int) -> None:
+        """Record the start of the execution."""
+        self.record("COMPUTE_START", ns)
+
+    def executed(self, started_ns: int, phases: tuple[int, int, int]) -> None:
+        """Record the phases of the execution."""
+        compute_input, compute_infer, compute_output = phases
+        self.record("COMPUTE_INPUT_END", ns := started_ns + compute_input)
+        self.record("COMPUTE_OUTPUT_START", ns := ns + compute_infer)
+        self.record("COMPUTE_END", ns + compute_output)
+
+    def responded(self, outcome: Response | NaiadError) -> None:
+        """Record the response or error, but not an empty response: that only says that the request is over."""
+        if isinstance(outcome, Response):
+            if outcome.is_empty:
+                return
+            self.tensors("TENSOR_BACKEND_OUTPUT", outcome.outputs.values())
+        self.record("INFER_RESPONSE_COMPLETE")
 
 
 @runtime_checkable

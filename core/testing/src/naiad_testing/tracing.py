@@ -3,19 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from naiad_kit.tracing import Attributes, TraceSettings
+from naiad_kit.tracing import Attributes, EventTrace, TraceSettings
 from naiad_tensors.tensors import Tensor
 
 
-class FakeTrace:
+class FakeTrace(EventTrace):
     """A trace that records everything.
 
     `events` are its events in order, and `end` for each call of it; `times` are those that came with a time, by event;
     `shapes` are the tensors' by activity; `is_current` says whether a block of `current` runs; `attributes` are those
     of frontends.
     """
-
-    wants_timestamps = wants_tensors = True
 
     def __init__(self, model: str = "", version: int = 0, request_id: str = "", context: str = "") -> None:
         self.model = model

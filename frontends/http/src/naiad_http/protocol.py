@@ -14,8 +14,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from naiad.errors import InternalError, NaiadError, ShuttingDownError
-from naiad.tracing import Trace
-from naiad.types import Request
+from naiad.types import Request, Trace
 from naiad_http import wire
 from naiad_http.codec import Encoded, ResponseForm
 from naiad_http.codec.request_head import RequestHead

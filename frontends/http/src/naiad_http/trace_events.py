@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import Message, Scope, Send
 
-from naiad.tracing import Trace
-from naiad.types import Request
+from naiad.types import Request, Trace
 from naiad_http.codec.request_head import RequestHead
 from naiad_kit.tracing import Attributes, Tracing, add_attributes
 

@@ -10,9 +10,7 @@ from naiad.errors import InternalError, NaiadError
 from naiad.extend import HeldRequest
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.server import Deliver, Outcome, SubmittedRequest
-from naiad.trace_events import record_response
-from naiad.tracing import Trace
-from naiad.types import Request, Response
+from naiad.types import Request, Response, Trace
 from naiad_kit.caches import CachedResponse
 
 _logger = logging.getLogger("naiad.model")
@@ -174,5 +172,5 @@ def record_lookup(trace: Trace, started_ns: int, ended_ns: int, hit: bool) -> No
 
 def record_hit(trace: Trace, outcome: Outcome) -> None:
     """Record the response from the cache, which ends the request."""
-    record_response(trace, outcome)
+    trace.responded(outcome)
     trace.record("REQUEST_END")

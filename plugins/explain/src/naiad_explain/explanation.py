@@ -4,18 +4,17 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from time import monotonic_ns
 
-from naiad.tracing import JoinedBatch, Trace
+from naiad.types import JoinedBatch, Trace
+from naiad_kit.tracing import EventTrace
 from naiad_tensors.tensors import Tensor
 
 
-class Explanation:
+class Explanation(EventTrace):
     """Collects the events of a request, in order, with the batches that it joined between them.
 
     `inner` is the trace that the request has besides; everything is passed on to it. `children` are the explanations of
     requests that this one caused. Events may come from any thread; they are read when the last one has come.
     """
-
-    wants_timestamps = True
 
     def __init__(self, model: str, version: int, inner: Trace | None = None) -> None:
         self.model = model
@@ -35,11 +34,6 @@ class Explanation:
         if self._inner is not None:
             self._inner.version = version
 
-    @property
-    def wants_tensors(self) -> bool:
-        """Whether the inner trace does: an explanation has no tensors."""
-        return self._inner is not None and self._inner.wants_tensors
-
     def record(self, event: str, ns: int | None = None) -> None:
         """Keep the event, and record it in the inner trace."""
         at = monotonic_ns() if ns is None else ns
@@ -47,9 +41,10 @@ class Explanation:
         if self._inner is not None:
             self._inner.record(event, at)
 
-    def joined(self, batch: JoinedBatch, ns: int) -> None:
-        """The request was passed to an instance, in that batch."""
+    def executing(self, batch: JoinedBatch, ns: int) -> None:
+        """Keep the batch, before the start of its execution."""
         self.events.append((batch, ns))
+        super().executing(batch, ns)
 
     def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
         """Pass them to the inner trace."""

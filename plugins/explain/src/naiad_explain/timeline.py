@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from naiad.tracing import JoinedBatch
+from naiad.types import JoinedBatch
 from naiad_explain.explanation import Explanation
 
 _PHASES = {"COMPUTE_INPUT_END": "input_done", "COMPUTE_OUTPUT_START": "infer_done", "COMPUTE_END": "output_done"}

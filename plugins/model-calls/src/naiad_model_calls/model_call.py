@@ -11,8 +11,7 @@ from naiad.extend import Submit, Suspension
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.in_flight import Occupancy, WatchedRequest
 from naiad.server import Outcome, SubmittedRequest
-from naiad.tracing import Trace
-from naiad.types import Request, Response
+from naiad.types import Request, Response, Trace
 from naiad_model_calls.call_scope import CallScope, derive
 from naiad_model_calls.response_flow import settle
 

@@ -17,9 +17,7 @@ from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.in_flight import InflightRequest, Occupant
 from naiad.servables import Servable
 from naiad.server import Deliver, Outcome
-from naiad.trace_events import record_response
-from naiad.tracing import Trace
-from naiad.types import Request, Response
+from naiad.types import Request, Response, Trace
 from naiad_scheduler_ensemble.bound import BoundEnsemble
 from naiad_scheduler_ensemble.moves import EnsembleResponse, Moves, StepStart
 from naiad_scheduler_ensemble.step_requests import flags_in, override, parameters_of, tensors_of
@@ -280,7 +278,7 @@ class EnsembleCall:
         if ensemble.composition.decoupled:
             ensemble.counters.response_sent(self._responses, self._since_arrival(), response.is_empty)
         if request.trace is not None:
-            record_response(request.trace, response)
+            request.trace.responded(response)
         if composed.final:
             self.over = True
             ensemble.counters.request_succeeded(

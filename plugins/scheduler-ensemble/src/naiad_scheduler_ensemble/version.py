@@ -16,7 +16,6 @@ from naiad.servables import (
     ServableContext,
 )
 from naiad.server import Deliver
-from naiad.trace_events import record_arrival
 from naiad.types import Request
 from naiad_config import ModelConfig, ModelTransactionPolicy
 from naiad_scheduler_ensemble.bound import BoundEnsemble
@@ -68,7 +67,7 @@ class EnsembleVersion:
             request = replace(request, on_device=None)
         batch_size = self._validate(request)
         if request.trace is not None:
-            record_arrival(request.trace, self.version, request, request)
+            request.trace.queued(self.version, request, request)
         if self.stages.checked is not None:
             return self.stages.checked(request, deliver, streams)
         return self._begin(request, deliver, batch_size)

@@ -8,6 +8,7 @@ from itertools import count
 from time import monotonic_ns
 from weakref import WeakKeyDictionary
 
+from naiad_kit.tracing import EventTrace
 from naiad_tensors.tensors import Tensor
 from naiad_tracing.recording import Caller, Subject
 from naiad_tracing.sampling import Sampler
@@ -15,8 +16,8 @@ from naiad_tracing.trace_records import TensorRecord, Timestamp, TraceRecord, te
 from naiad_tracing.writer import Stream, TraceWriter
 
 
-class FileTrace:
-    """A `naiad.tracing.Trace` that collects events and tensors until it ends, and hands them over then.
+class FileTrace(EventTrace):
+    """A `naiad.types.Trace` that collects events and tensors until it ends, and hands them over then.
 
     Its child traces are handed over with it; a child that outlives it is handed over on its own.
     """

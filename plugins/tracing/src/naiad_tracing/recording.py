@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from naiad.tracing import Trace
+from naiad.types import Trace
 from naiad_tracing.sampling import Sampler
 
 

@@ -15,7 +15,7 @@ from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from naiad_kit.tracing import Attributes
+from naiad_kit.tracing import Attributes, EventTrace
 from naiad_tensors.tensors import Tensor
 from naiad_tracing.recording import Subject
 
@@ -44,15 +44,12 @@ _RULES = MappingProxyType(
 _ON_THE_WIRE = _Rule("root", begins="root")
 
 
-class SpanTrace:
-    """A `naiad.tracing.Trace` of the spans `InferRequest`, the model's, `queue`, `compute` and its phases.
+class SpanTrace(EventTrace):
+    """A `naiad.types.Trace` of the spans `InferRequest`, the model's, `queue`, `compute` and its phases.
 
     `InferRequest` is the span of the server, and notes what happens on the wire. A trace that another one caused has no
     such span: its model's span is below the innermost of the other. `above` is the span that all are below.
     """
-
-    wants_tensors = False
-    wants_timestamps = True
 
     def __init__(
         self, tracer: Tracer, subject: Subject, numbers: Iterator[int], above: Context, rooted: bool = True

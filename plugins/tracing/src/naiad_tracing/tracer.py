@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from naiad.errors import InvalidArgumentError, ModelNotReadyError
 from naiad.threads import on_own_thread
-from naiad.tracing import Trace
+from naiad.types import Trace
 from naiad_kit.tracing import TraceSettings
 from naiad_tracing.file_recording import FileRecording
 from naiad_tracing.options import TraceOptions

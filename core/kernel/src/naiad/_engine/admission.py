@@ -12,7 +12,6 @@ from naiad._engine.stages import OfferedStages, VersionStages
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, UnsupportedError
 from naiad.in_flight import InflightRequest
 from naiad.server import Deliver
-from naiad.trace_events import record_arrival
 from naiad.types import Request
 from naiad_config import ModelConfig, ModelInput, ModelTensorReshape
 from naiad_tensors.datatypes import tensor_type, wire_name
@@ -68,7 +67,7 @@ class Admission:
         if transfer is not None and (stages.host_only or request.trace is not None or self._decoupled):
             transfer.may_lend = False  # what keeps or shows tensors needs copies
         if request.trace is not None:
-            record_arrival(request.trace, self._version, request, seen)
+            request.trace.queued(self._version, request, seen)
         if stages.checked is not None:
             return stages.checked(request, deliver, streams)
         return self._queue.submit(seen, batch_size, shape_key, deliver)

@@ -20,7 +20,6 @@ from naiad.errors import InternalError, NaiadError
 from naiad.extend import ExecutionGate
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.scheduler import Dispatch, Drop, Scheduler, SequenceEnd, SequenceEndReason, Ticket
-from naiad.trace_events import record_phases
 
 _logger = logging.getLogger("naiad.model")
 
@@ -146,7 +145,7 @@ class CodecModelQueue(ModelQueue):
                 execution.calls, execution.outcomes = completion.requests, completion.outcomes
                 for requeued in completion.requeued if execution.traces else ():
                     if requeued.request.trace is not None:
-                        record_phases(requeued.request.trace, execution.batch, execution.started_ns, execution.done_ns)
+                        requeued.request.trace.executed(execution.started_ns, execution.phases())
         except BaseException as error:
             raise_interrupt(error)
             _logger.exception("taking back a batch of model '%s' failed", self._model)

@@ -12,7 +12,6 @@ from naiad._engine.streams import ResponseStream, Sent
 from naiad.errors import InternalError, ModelFailedError, NaiadError, drop_tracebacks
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.server import Outcome
-from naiad.trace_events import record_phases, record_response, record_sent
 
 _logger = logging.getLogger("naiad.model")
 
@@ -102,7 +101,7 @@ class Delivery:
             if stream.count == 1:
                 self._count_first(stream, outcome)
             if call.request.trace is not None:
-                record_sent(call.request.trace, stream.opened_ns, outcome)
+                call.request.trace.responded(outcome)
             if isinstance(outcome, NaiadError):
                 drop_tracebacks(outcome)
             if isinstance(outcome, NaiadError) or outcome.final:
@@ -165,12 +164,14 @@ class Delivery:
             self._counters.by_slot[stream.slot].first_responses((waited_ns,))
 
     def _count(self, stream: ResponseStream, outcome: Outcome) -> None:
-        ticket = stream.call.ticket
+        ticket, trace = stream.call.ticket, stream.call.request.trace
         now, arrival_ns = monotonic_ns(), int(stream.call.arrival * 1e9)
-        if isinstance(outcome, NaiadError):
-            self._counters.failed(now - arrival_ns, reason=FailureReason.BACKEND)
-            return
         total_ns, queue_ns, phases = now - arrival_ns, stream.opened_ns - arrival_ns, (0, now - stream.opened_ns, 0)
+        if trace is not None:
+            trace.executed(stream.opened_ns, phases)
+        if isinstance(outcome, NaiadError):
+            self._counters.failed(total_ns, reason=FailureReason.BACKEND)
+            return
         stream.call.queue_ns, stream.call.phases = queue_ns, phases
         counters = self._counters.by_slot[stream.slot]
         counters.succeeded(ticket.batch_size, (total_ns,), (queue_ns,), phases, streamed=True)
@@ -223,8 +224,8 @@ def _record_outcomes(execution: Execution, outcomes: Sequence[Outcome | None]) -
     for call, outcome in zip(execution.calls, outcomes, strict=True):
         trace = call.request.trace
         if trace is not None and outcome is not None and not call.over:
-            record_phases(trace, execution.batch, execution.started_ns, execution.done_ns)
-            record_response(trace, outcome)
+            trace.executed(execution.started_ns, execution.phases())
+            trace.responded(outcome)
 
 
 def _has_an_order(call: Call) -> bool:

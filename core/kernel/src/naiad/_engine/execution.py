@@ -18,8 +18,7 @@ from naiad.foreign_errors import describe_error
 from naiad.metrics import ExecutionObserver
 from naiad.reports import DeviceReport, Duration
 from naiad.server import Outcome
-from naiad.trace_events import record_execution_start
-from naiad.tracing import JoinedBatch, Trace
+from naiad.types import JoinedBatch, Trace
 
 _logger = logging.getLogger("naiad.model")
 
@@ -293,7 +292,8 @@ class ExecutionHost:
 def _execute_traced(instance: Instance, execution: Execution, name: str) -> Answer | Any:
     """Execute a batch some of whose requests are traced; the first one's span is the current one of OpenTelemetry."""
     joined = JoinedBatch(name, execution.batch.size, len(execution.calls), execution.reason)
-    record_execution_start(execution.traces, joined, execution.started_ns)
+    for trace in execution.traces:
+        trace.executing(joined, execution.started_ns)
     with execution.traces[0].current():
         return instance.execute(execution.batch)
 

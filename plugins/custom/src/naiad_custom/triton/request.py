@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any, Literal, overload
 
 from naiad import types
-from naiad.tracing import Trace
+from naiad.types import Trace
 from naiad_custom.triton import arguments
 from naiad_custom.triton.calling import ResponseIterator, at_once, begun, executed, streamed
 from naiad_custom.triton.errors import TritonModelException
