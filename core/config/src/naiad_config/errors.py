@@ -74,3 +74,12 @@ class ConfigError(InvalidArgumentError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
+
+
+def describe_error(error: BaseException) -> str:
+    """`ValueError: its text`; the type alone where there is no text, or where asking for it raises too."""
+    try:
+        text = str(error)
+    except BaseException:  # noqa: BLE001 - the error's own code, which must not hide the error
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

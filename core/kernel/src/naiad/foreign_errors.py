@@ -3,6 +3,8 @@
 import signal
 import threading
 
+from naiad_config.errors import describe_error as describe_error
+
 
 def raise_interrupt(error: BaseException) -> None:
     """Raise a KeyboardInterrupt again if it is the user's Ctrl-C; return for anything else.
@@ -16,12 +18,3 @@ def raise_interrupt(error: BaseException) -> None:
         and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     ):
         raise error
-
-
-def describe_error(error: BaseException) -> str:
-    """`ValueError: its text`; the type alone where there is no text, or where asking for it raises too."""
-    try:
-        text = str(error)
-    except BaseException:  # noqa: BLE001 - the error's own code, which must not hide the error
-        text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

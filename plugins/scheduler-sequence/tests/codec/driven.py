@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic_ns
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from naiad._engine.call import Call
 from naiad._engine.codec_queue import CodecModelQueue
 from naiad._engine.execution import Execution
-from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
+from naiad._engine.responses import ResponseBuilder
 from naiad._engine.statistics import VersionCounters
 from naiad.backend import Answer, Instance, ModelContext, Reply
 from naiad.batch import Batch
@@ -106,7 +107,7 @@ class DrivenSequences:
         self.counters = VersionCounters(devices=[-1] * instances)
         self._batching = parsed.max_batch_size > 0
         responses = ResponseBuilder(parsed, 1, strict)
-        self.reader = CodecResponseBuilder(responses, codec)
+        self.read: Any = partial(codec.read, responses=responses)
         self.workers = [self._take] * instances
         self.queue = CodecModelQueue(responses, self.counters, codec)
         self.queue.open(self._scheduler, self.workers, self._instruct)
@@ -148,7 +149,7 @@ class DrivenSequences:
         execution = self.sent.pop(index)
         execution.started_ns = monotonic_ns()
         try:
-            execution.outcomes = self.reader.read(model(execution.batch), execution.batch)
+            execution.outcomes = self.read(model(execution.batch), execution.batch)
         except NaiadError as error:
             execution.error = error
         except ArithmeticError as error:

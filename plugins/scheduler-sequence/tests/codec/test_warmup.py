@@ -1,6 +1,7 @@
 """Warming up models of sequences: samples go past the scheduler, so controls and states come from them or are made."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from naiad._engine.admission import RequestValidator
-from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
+from naiad._engine.responses import ResponseBuilder
 from naiad.backend import Answer, Batch, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request
@@ -76,9 +77,10 @@ def warm(context: ModelContext, model: Model, samples: Sequence[WarmupSample] | 
     config = context.config
     codec = sequence_codec(context)
     assert codec is not None
-    reader = CodecResponseBuilder(ResponseBuilder(config, 1), codec)
+    responses = ResponseBuilder(config, 1)
+    read: Any = partial(codec.read, responses=responses)
     (warmup,) = warmup_of(context, configured_samples(context) if samples is None else samples)
-    warmup.warm_up(model, "m_0", VersionParts(RequestValidator(config).validate, reader.read, reader.layout, codec))
+    warmup.warm_up(model, "m_0", VersionParts(RequestValidator(config).validate, read, responses.layout, codec))
 
 
 def test_a_sample_without_controls_and_states_is_a_sequence_of_one_request(tmp_path: Path) -> None:

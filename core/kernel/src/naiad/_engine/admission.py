@@ -1,9 +1,7 @@
 """Admission of requests: validation against the configuration, then the stages of the version, then its queue."""
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
-
-import numpy as np
+from collections.abc import Hashable
+from dataclasses import replace
 
 from naiad._engine.call import Call
 from naiad._engine.instances import Instances
@@ -13,15 +11,8 @@ from naiad.errors import InvalidArgumentError, ModelNotReadyError, UnsupportedEr
 from naiad.in_flight import InflightRequest
 from naiad.server import Deliver
 from naiad.types import Request
-from naiad_config import ModelConfig, ModelInput, ModelTensorReshape
-from naiad_tensors.datatypes import tensor_type, wire_name
-from naiad_tensors.devices import DeviceTensor, is_on_device
-from naiad_tensors.tensors import Tensor
-
-_BATCH_NOTE = (
-    " (max_batch_size is greater than 0, so every input has a batch dimension in front of the configured dims;"
-    " set max_batch_size to 0 for a model whose dims are complete)"
-)
+from naiad_config import ModelConfig
+from naiad_tensors.inputs import DeclaredInputs
 
 
 class Admission:
@@ -78,59 +69,31 @@ class Admission:
         return self._queue.submit(self._validator.to_model_shape(request), batch_size, shape_key, deliver)
 
 
-@dataclass(frozen=True, slots=True)
-class _Input:
-    """One input of the configuration: `dims` without the batch dimension, `keyed` when they decide on batching.
-
-    Without `has_rows` an input of a model that batches has no batch dimension, and its values decide on batching: a
-    shape tensor counts for the whole batch.
-    """
-
-    datatype: str
-    dtype: np.dtype
-    dims: tuple[int, ...]
-    keyed: bool
-    has_rows: bool
-    optional: bool
-    reshape: ModelTensorReshape | None
-
-
 class RequestValidator:
     """Validates requests against the configuration of one model, whose inputs may have `reshapes`."""
 
     def __init__(self, config: ModelConfig) -> None:
         self._model = config.name
-        self._max_batch_size = config.max_batch_size
-        self._inputs = {each.name: _input(each, config.max_batch_size > 0) for each in config.input}
-        inputs = self._inputs.items()
-        self._required = frozenset(name for name, declared in inputs if not declared.optional)
-        self._has_optional = len(self._required) < len(self._inputs)
-        self._keyed = tuple(name for name, declared in inputs if declared.keyed)
-        batching = config.max_batch_size > 0
-        self._constants = tuple(name for name, declared in inputs if batching and not declared.has_rows)
-        self._has_key = bool(self._has_optional or self._keyed or self._constants)
+        self._inputs = DeclaredInputs(config)
         self._outputs = frozenset(output.name for output in config.output)
-        self.reshapes = any(declared.reshape is not None for declared in self._inputs.values())
+        self.reshapes = self._inputs.reshapes
 
     def check(self, request: Request) -> tuple[int, Hashable]:
-        """The request's batch size (1 without batching) and its shape key: equal keys may share a batch.
-
-        Raises InvalidArgumentError with what is wrong and what was expected.
-        """
-        inputs = request.inputs
-        if len(inputs) < len(self._inputs) or not self._required.issuperset(inputs):
-            self._check_names(inputs)
-        batch_size = self._check_tensors(inputs)
+        """The request's batch size and shape key: see `DeclaredInputs.check`. Raises InvalidArgumentError."""
+        checked = self._inputs.check(request.inputs)
         if request.requested and not self._outputs.issuperset(request.requested):
-            self._refuse_outputs(request.requested)
+            unknown = next(name for name in request.requested if name not in self._outputs)
+            outputs = ",".join(f"'{name}'" for name in sorted(self._outputs))
+            raise InvalidArgumentError(
+                f"unexpected inference output '{unknown}' for model '{self._model}'; its outputs are {outputs}"
+            )
         if request.priority < 0 or request.timeout_microseconds < 0:
             raise InvalidArgumentError("'priority' and 'timeout' must not be negative")
-        return batch_size, self._shape_key(inputs) if self._has_key else None
+        return checked
 
     def measure(self, request: Request) -> tuple[int, Hashable]:
         """The result of `check` for a request that has passed it."""
-        rows = (tensor.shape[0] for name, tensor in request.inputs.items() if self._inputs[name].has_rows)
-        return next(rows, 1), self._shape_key(request.inputs) if self._has_key else None
+        return self._inputs.measure(request.inputs)
 
     def validate(self, request: Request) -> tuple[Request, int]:
         """A request as the model sees it, and its batch size. Raises InvalidArgumentError."""
@@ -139,146 +102,4 @@ class RequestValidator:
 
     def to_model_shape(self, request: Request) -> Request:
         """The request with its inputs reshaped where the configuration says so (views, no copy)."""
-        if not self.reshapes:
-            return request
-        inputs = {name: self._reshaped(tensor, self._inputs[name]) for name, tensor in request.inputs.items()}
-        return replace(request, inputs=inputs)
-
-    def _check_tensors(self, inputs: Mapping[str, Tensor]) -> int:
-        batch_size = 0
-        for name, tensor in inputs.items():
-            declared, shape, payload = self._inputs[name], tensor.shape, tensor.payload
-            if tensor.datatype != declared.datatype:
-                raise InvalidArgumentError(
-                    f"inference input '{name}' data-type is '{tensor.datatype}', but model '{self._model}' "
-                    f"expects '{declared.datatype}'"
-                )
-            if not isinstance(payload, np.ndarray):
-                self._check_payload(tensor)
-            elif payload.shape != shape or payload.dtype != declared.dtype:
-                raise _contradiction(tensor, f"{payload.dtype} {_dims(payload.shape)}")
-            if not declared.has_rows:
-                if shape != declared.dims and not _matches(shape, declared.dims):
-                    raise self._unexpected_shape(name, shape, declared.dims)
-                continue
-            if not shape:
-                raise InvalidArgumentError(
-                    f"input '{name}' has no shape but model requires batch dimension for '{self._model}'"
-                )
-            if shape[1:] != declared.dims and not _matches(shape[1:], declared.dims):
-                raise self._unexpected_shape(name, shape, (-1, *declared.dims))
-            if batch_size == 0:
-                batch_size = shape[0]
-            if shape[0] != batch_size or batch_size == 0:
-                raise self._unequal_batch(name, shape[0], batch_size)
-        if batch_size > self._max_batch_size:
-            raise InvalidArgumentError(
-                f"inference request batch-size must be <= {self._max_batch_size} for '{self._model}', got {batch_size}"
-            )
-        return batch_size or 1
-
-    def _check_payload(self, tensor: Tensor) -> None:
-        """Check a payload that is not in host memory; one on a device is a DeviceTensor from here on."""
-        if min(tensor.shape, default=0) < 0:
-            raise InvalidArgumentError(
-                f"All input dimensions should be specified for input '{tensor.name}' for model '{self._model}', "
-                f"got {_dims(tensor.shape)}"
-            )
-        if is_on_device(tensor.payload):
-            resident = tensor.payload = DeviceTensor.of(tensor.payload)
-            if (resident.datatype, resident.shape) != (tensor.datatype, tensor.shape):
-                content = f"{resident.datatype} {_dims(resident.shape)} on device {resident.device}"
-                raise _contradiction(tensor, content)
-
-    def _shape_key(self, inputs: Mapping[str, Tensor]) -> Hashable:
-        first = 1 if self._max_batch_size > 0 else 0
-        shapes: tuple[Hashable, ...] = tuple(
-            inputs[name].shape[first:] if name in inputs else None for name in self._keyed
-        )
-        if self._constants:
-            values = [inputs[name].array.tobytes() if name in inputs else None for name in self._constants]
-            shapes = (*shapes, *values)
-        return (shapes, frozenset(inputs)) if self._has_optional else shapes
-
-    def _reshaped(self, tensor: Tensor, declared: _Input) -> Tensor:
-        if declared.reshape is None:
-            return tensor
-        first = 1 if declared.has_rows else 0
-        variable = iter([size for size, dim in zip(tensor.shape[first:], declared.dims, strict=True) if dim == -1])
-        shape = tensor.shape[:first] + tuple(next(variable) if dim == -1 else dim for dim in declared.reshape.shape)
-        payload = tensor.payload if isinstance(tensor.payload, DeviceTensor) else tensor.array
-        return Tensor(tensor.name, tensor.datatype, shape, payload.reshape(shape))
-
-    def _check_names(self, inputs: Mapping[str, Tensor]) -> None:
-        for name in inputs:
-            if name not in self._inputs:
-                raise InvalidArgumentError(
-                    f"unexpected inference input '{name}' for model '{self._model}'; "
-                    f"its inputs are {_quoted(self._inputs)}"
-                )
-        missing = [name for name in self._inputs if name in self._required and name not in inputs]
-        if missing:
-            least, most = len(self._required), len(self._inputs)
-            expected = f"{most} inputs" if least == most else f"number of inputs between {least} and {most}"
-            raise InvalidArgumentError(
-                f"expected {expected} but got {len(inputs)} inputs for model '{self._model}'. Got input(s) "
-                f"[{_quoted(inputs)}], but missing required input(s) [{_quoted(missing)}]."
-                " Please provide all required input(s)."
-            )
-
-    def _refuse_outputs(self, requested: tuple[str, ...]) -> None:
-        unknown = next(name for name in requested if name not in self._outputs)
-        raise InvalidArgumentError(
-            f"unexpected inference output '{unknown}' for model '{self._model}'; "
-            f"its outputs are {_quoted(sorted(self._outputs))}"
-        )
-
-    def _unexpected_shape(self, name: str, got: tuple[int, ...], dims: tuple[int, ...]) -> InvalidArgumentError:
-        note = _BATCH_NOTE if self._max_batch_size > 0 else ""
-        return InvalidArgumentError(
-            f"unexpected shape for input '{name}' for model '{self._model}'. "
-            f"Expected {_dims(dims)}, got {_dims(got)}.{note}"
-        )
-
-    def _unequal_batch(self, name: str, got: int, others: int) -> InvalidArgumentError:
-        if got == 0:
-            return InvalidArgumentError(f"input '{name}' has batch size 0; model '{self._model}' needs at least 1")
-        return InvalidArgumentError(
-            f"input '{name}' batch size does not match other inputs for '{self._model}': {got} against {others}"
-        )
-
-
-def _input(declared: ModelInput, batching: bool) -> _Input:
-    datatype = wire_name(declared.data_type)
-    dims = tuple(declared.dims)
-    has_rows = batching and not declared.is_shape_tensor
-    return _Input(
-        datatype=datatype,
-        dtype=tensor_type(datatype).dtype,
-        dims=dims,
-        keyed=-1 in dims and not declared.allow_ragged_batch and (has_rows or not batching),
-        has_rows=has_rows,
-        optional=declared.optional,
-        reshape=declared.reshape,
-    )
-
-
-def _contradiction(tensor: Tensor, content: str) -> InvalidArgumentError:
-    """The error for a tensor made by hand that contradicts its own payload; the codecs' never do."""
-    return InvalidArgumentError(
-        f"input '{tensor.name}' says {tensor.datatype} {_dims(tensor.shape)} and holds {content}"
-    )
-
-
-def _matches(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
-    return len(shape) == len(dims) and all(
-        size == dim or (dim == -1 and size >= 0) for size, dim in zip(shape, dims, strict=True)
-    )
-
-
-def _dims(shape: tuple[int, ...]) -> str:
-    return "[" + ",".join(map(str, shape)) + "]"
-
-
-def _quoted(names: object) -> str:
-    return ",".join(f"'{name}'" for name in names)  # type: ignore[attr-defined]
+        return replace(request, inputs=self._inputs.reshaped(request.inputs)) if self.reshapes else request

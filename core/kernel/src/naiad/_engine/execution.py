@@ -11,7 +11,7 @@ from time import monotonic_ns, time_ns
 from typing import Any
 
 from naiad._engine.request_io import fetch_inputs, give_back, store_outputs
-from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
+from naiad._engine.responses import ResponseBuilder
 from naiad.backend import Answer, Batch, Instance, Placement
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError, drop_tracebacks
 from naiad.foreign_errors import describe_error
@@ -167,6 +167,10 @@ class ExecutionCounters:
         )
 
 
+ReadAnswer = Callable[[Answer, Batch], Sequence[Outcome | None]]
+"""Makes one outcome a request of what an instance answered: see `ResponseBuilder.read`."""
+
+
 class ExecutionHost:
     """What the worker of one instance needs from its model version: see `naiad.extend.WorkerHost`."""
 
@@ -174,7 +178,8 @@ class ExecutionHost:
         self,
         placement: Placement,
         make: Callable[[Placement], Instance],
-        reader: ResponseBuilder | CodecResponseBuilder,
+        responses: ResponseBuilder,
+        read: ReadAnswer,
         done: Callable[[Execution], None],
     ) -> None:
         self.placement = placement
@@ -182,7 +187,8 @@ class ExecutionHost:
         self.done = done
         self._name = placement.name
         self._make = make
-        self._reader = reader
+        self._responses = responses
+        self._read = read
         self._lends = True
 
     def make_instance(self) -> Instance:
@@ -241,7 +247,7 @@ class ExecutionHost:
         if not batch.infer_done_ns:
             batch.infer_done_ns = monotonic_ns()
         try:
-            execution.outcomes, execution.answer = self._reader.read(execution.answer, batch), ()
+            execution.outcomes, execution.answer = self._read(execution.answer, batch), ()
             if execution.failures is not None:
                 execution.outcomes = store_outputs(batch, execution.outcomes, execution.failures)
                 self._take_back(execution)
@@ -278,7 +284,7 @@ class ExecutionHost:
                 len(execution.calls),
                 f" ({ids})" if ids else "",
                 exc_info=error,
-                extra={"model": self._reader.model, "version": str(self._reader.version), "request_id": ids},
+                extra={"model": self._responses.model, "version": str(self._responses.version), "request_id": ids},
             )
             execution.error = ModelFailedError(f"instance '{self._name}' failed: {describe_error(error)}")
             execution.error.__cause__ = error

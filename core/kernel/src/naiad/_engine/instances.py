@@ -5,10 +5,10 @@ import logging
 from collections.abc import Callable, Sequence
 from time import monotonic, monotonic_ns
 
-from naiad._engine.execution import Execution, ExecutionHost, close_quietly
+from naiad._engine.execution import Execution, ExecutionHost, ReadAnswer, close_quietly
 from naiad._engine.queue import ModelQueue
 from naiad._engine.readiness import PATIENCE, ReadyCheck, ready_check_of, refuse_async_ready
-from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
+from naiad._engine.responses import ResponseBuilder
 from naiad.backend import Instance, Model, Placement
 from naiad.errors import ModelNotReadyError, NaiadError
 from naiad.extend import MakeWorker, Worker
@@ -36,11 +36,12 @@ class ManagedInstance(ExecutionHost):
         self,
         placement: Placement,
         make: Callable[[Placement], Instance],
-        reader: ResponseBuilder | CodecResponseBuilder,
+        responses: ResponseBuilder,
+        read: ReadAnswer,
         done: Callable[[Execution], None],
         lost: "Callable[[ManagedInstance, Sequence[Execution]], None]",
     ) -> None:
-        super().__init__(placement, make, reader, done)
+        super().__init__(placement, make, responses, read, done)
         self.slots: tuple[int, ...] = ()
         self.worker: Worker[Execution] | None = None
         self.instance: Instance | None = None
@@ -101,12 +102,14 @@ class Instances:
         model: Model,
         warm_up: Callable[[Instance, str], None],
         placements: Sequence[Placement],
-        reader: ResponseBuilder | CodecResponseBuilder,
+        read: ReadAnswer,
         make_worker: MakeWorker,
         queue: ModelQueue,
     ) -> None:
         make = self._make_instance
-        self.all = tuple(ManagedInstance(each, make, reader, queue.done, self._worker_died) for each in placements)
+        self.all = tuple(
+            ManagedInstance(each, make, queue.responses, read, queue.done, self._worker_died) for each in placements
+        )
         self.workers: list[Callable[[Execution], None]] = []
         self.hopeful = False
         self._make_worker = make_worker

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from naiad._engine.admission import Admission, RequestValidator
 from naiad._engine.call import Call
@@ -11,7 +12,7 @@ from naiad._engine.codec_queue import CodecModelQueue
 from naiad._engine.containment import logged
 from naiad._engine.instances import Instances
 from naiad._engine.queue import ModelQueue
-from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
+from naiad._engine.responses import ResponseBuilder
 from naiad._engine.stages import OfferedStages
 from naiad._engine.statistics import VersionCounters
 from naiad.backend import BackendTraits, Instance, MemoryUsage, Model, ModelContext, Placement
@@ -58,9 +59,10 @@ class ModelVersion:
         self._parts = context.parts.values()
         self.counters = counters
         validator = RequestValidator(config)
-        responses = self._reader = ResponseBuilder(config, context.version, getattr(model, "declares_outputs", True))
-        reader = responses if codec is None else CodecResponseBuilder(responses, codec)
-        parts = VersionParts(validator.validate, reader.read, responses.layout, codec)
+        responses = ResponseBuilder(config, context.version, getattr(model, "declares_outputs", True))
+        read: Any = responses.read if codec is None else functools.partial(codec.read, responses=responses)
+        self._layout = responses.layout
+        parts = VersionParts(validator.validate, read, responses.layout, codec)
         warm_up = functools.partial(_warm_up, warmups, parts)
         self._gates = gates
         self._gate = None if gates is None else gates.admit(config, placements)
@@ -68,7 +70,7 @@ class ModelVersion:
             self._queue = queue = ModelQueue(responses, counters, self._gate)
         else:
             self._queue = queue = CodecModelQueue(responses, counters, codec, self._gate)
-        self._instances = Instances(model, warm_up, placements, reader, worker, queue)
+        self._instances = Instances(model, warm_up, placements, read, worker, queue)
         admission = Admission(context.version, validator, queue, self._instances, stages)
         self.stages, self.submit = admission.stages, admission.submit
         self._closing: asyncio.Task[None] | None = None
@@ -89,7 +91,7 @@ class ModelVersion:
 
     def input_devices(self, name: str) -> frozenset[Device]:
         """The devices whose tensors an instance takes as that input; none where it is no rows, or a stage reads it."""
-        layout = self._reader.layout
+        layout = self._layout
         if self.stages.host_only or (layout is not None and layout.covers(name)):
             return frozenset()
         return self._instances.input_devices
