@@ -10,10 +10,6 @@ from onnx import TensorProto, helper
 
 from .running import Running
 
-_INTEGERS = ("UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64")
-DATATYPES = ("BOOL", *_INTEGERS, "FP16", "FP32", "FP64", "BF16", "BYTES")
-"""Every datatype of the protocol, by its name on the wire."""
-
 ECHO = """
 from naiad_custom import FP32, Array, model
 
@@ -47,20 +43,6 @@ class TritonPythonModel:
         a = pb_utils.get_input_tensor_by_name(request, "A").as_numpy()
         b = pb_utils.get_input_tensor_by_name(request, "B").as_numpy()
         return pb_utils.InferenceResponse([pb_utils.Tensor("SUM", a + b), pb_utils.Tensor("DIFFERENCE", a - b)])
-"""
-
-TRITON_MIRROR = """
-import triton_python_backend_utils as pb_utils
-
-class TritonPythonModel:
-    def execute(self, requests):
-        return [pb_utils.InferenceResponse(list(map(self._turned, request.inputs()))) for request in requests]
-
-    def _turned(self, tensor):
-        name = tensor.name().replace("IN", "OUT", 1)
-        if name == "OUT_BF16":
-            return pb_utils.Tensor.from_dlpack(name, tensor.to_dlpack())
-        return pb_utils.Tensor(name, tensor.as_numpy())
 """
 
 TELLING = """
@@ -146,35 +128,12 @@ def onnx_add_sub() -> Any:
     return onnx_model(nodes, {"A": kind, "B": kind}, {"SUM": kind, "DIFFERENCE": kind}, [])
 
 
-def onnx_mirror(kinds: tuple[str, ...]) -> Any:
-    elements = {"BYTES": TensorProto.STRING, "FP16": TensorProto.FLOAT16, "FP32": TensorProto.FLOAT}
-    elements |= {"FP64": TensorProto.DOUBLE, "BF16": TensorProto.BFLOAT16}
-    of = {kind: (elements.get(kind) or TensorProto.DataType.Value(kind), ["m", "n"]) for kind in kinds}
-    nodes = [helper.make_node("Identity", [f"IN_{kind}"], [f"OUT_{kind}"]) for kind in kinds]
-    inputs, outputs = ({f"{side}_{kind}": value for kind, value in of.items()} for side in ("IN", "OUT"))
-    return onnx_model(nodes, inputs, outputs, [])
-
-
 def onnx_scores() -> Any:
     """scores = x * [1, 2, 3, 4]."""
     constant = helper.make_tensor("weights", TensorProto.FLOAT, [4], [1.0, 2.0, 3.0, 4.0])
     node = helper.make_node("Mul", ["x", "weights"], ["scores"])
     kind = (TensorProto.FLOAT, ["n", 4])
     return onnx_model([node], {"x": kind}, {"scores": kind}, [constant])
-
-
-def custom_mirror() -> str:
-    """A function of one input of each datatype, which it gives back."""
-    arguments = ", ".join(f"IN_{kind}: Array[{kind}, -1, -1]" for kind in DATATYPES)
-    outputs = ", ".join(f'"OUT_{kind}"' for kind in DATATYPES)
-    answers = ", ".join(f"Array[{kind}, -1, -1]" for kind in DATATYPES)
-    names = ", ".join(f"IN_{kind}" for kind in DATATYPES)
-    return (
-        f"from naiad_custom import {', '.join(DATATYPES)}, Array, model\n"
-        f"@model(outputs=({outputs}))\n"
-        f"def mirror({arguments}) -> tuple[{answers}]:\n"
-        f"    return {names}\n"
-    )
 
 
 def triton_config(inputs: dict[str, str], outputs: dict[str, str], dims: str, more: str = "") -> str:
@@ -189,14 +148,6 @@ def write_all(repository: Path) -> None:
     config = triton_config({"A": "FP32", "B": "FP32"}, sums, "4", "max_batch_size: 8 dynamic_batching {}")
     write(repository, "triton_add_sub", TRITON_ADD_SUB, config)
     write_onnx(repository, "onnx_add_sub", onnx_add_sub(), "max_batch_size: 8")
-    write(repository, "custom_mirror", custom_mirror())
-    sides = ({f"{side}_{kind}": kind for kind in DATATYPES} for side in ("IN", "OUT"))
-    write(repository, "triton_mirror", TRITON_MIRROR, triton_config(*sides, "-1, -1"))
-    # ONNX Runtime reads strings as numpy objects and BF16 through bindings: a model has the one or the other
-    without_bf16 = tuple(kind for kind in DATATYPES if kind != "BF16")
-    whole = 'input { name: "IN_%s" dims: [-1, -1] }'
-    write_onnx(repository, "onnx_mirror", onnx_mirror(without_bf16), whole % "FP32")
-    write_onnx(repository, "onnx_bf16", onnx_mirror(("BF16",)), whole % "BF16")
     labelled = write_onnx(repository, "scores", onnx_scores(), 'output { name: "scores" label_filename: "labels.txt" }')
     (labelled / "labels.txt").write_text("zero\none\ntwo\n")
     write(repository, "telling", TELLING, triton_config({"x": "FP32"}, {"REPORT": "BYTES"}, "1"))

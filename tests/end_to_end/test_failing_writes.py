@@ -4,8 +4,10 @@ import base64
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+
+import pytest
 
 from . import models
 from .asking import ONE
@@ -52,42 +54,35 @@ def status_of(port: int, model: str) -> int:
         return int(connection.recv(12).split()[1])
 
 
-def test_a_full_disk_under_the_log_file_stops_nothing(repository: Path) -> None:
+@contextmanager
+def full_disk() -> Iterator[dict[str, object]]:
+    """Streams to a disk that is full."""
+    with open("/dev/full", "wb") as full:  # noqa: PTH123
+        yield {"stdout": full, "stderr": full}
+
+
+LOG_FILE = ("--log-file=/dev/full", "--log-verbose=1")
+
+
+@pytest.mark.parametrize(
+    ("words", "streams"),
+    [
+        (LOG_FILE, nullcontext({"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})),
+        ((), full_disk()),
+        ((), nullcontext({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE})),
+    ],
+    ids=["log file on a full disk", "output on a full disk", "output that is not read"],
+)
+def test_output_that_cannot_be_written_stops_nothing(
+    repository: Path, words: tuple[str, ...], streams: AbstractContextManager[dict[str, object]]
+) -> None:
     models.write(repository, "fails", FAILS)
     port = free_port()
 
-    command = ["--log-file=/dev/full", "--log-verbose=1", repository]
-    with served(command, port, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        failed = [status_of(port, "fails") for _ in range(20)]
-        served_still = status_of(port, "echo")
-        process.terminate()
-        ended = process.wait(PATIENCE)
-
-    assert (failed, served_still, ended) == ([500] * 20, 200, 0)
-
-
-def test_a_full_disk_under_the_output_stops_nothing(repository: Path) -> None:
-    models.write(repository, "fails", FAILS)
-    port = free_port()
-
-    with open("/dev/full", "wb") as full, served([repository], port, stdout=full, stderr=full) as process:  # noqa: PTH123
-        failed = [status_of(port, "fails") for _ in range(20)]
-        served_still = status_of(port, "echo")
-        process.terminate()
-        ended = process.wait(PATIENCE)
-
-    assert (failed, served_still, ended) == ([500] * 20, 200, 0)
-
-
-def test_an_output_that_is_no_longer_read_stops_nothing(repository: Path) -> None:
-    models.write(repository, "fails", FAILS)
-    port = free_port()
-
-    with served([repository], port, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        process.stderr.close()
+    with streams as opened, served([*words, repository], port, **opened) as process:
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
         failed = [status_of(port, "fails") for _ in range(20)]
         served_still = status_of(port, "echo")
         process.terminate()

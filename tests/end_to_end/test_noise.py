@@ -1,15 +1,11 @@
-"""Hostile requests that a whole server must survive: deep JSON, bombs, bodies that never come, clients that leave."""
+"""Hostile requests that cost a whole server no memory: deep JSON, bombs, and bodies that never come."""
 
-import gzip
-import json
 import zlib
 
 import pytest
 
 from .asking import ECHO
 from .running import Running, post, refusal
-
-GOOD = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 2]}]}).encode()
 
 
 @pytest.mark.parametrize("body", [b"[" * 10_000 + b"]" * 10_000, b'{"parameters":' * 4_000 + b"1" + b"}" * 4_000])
@@ -28,25 +24,6 @@ def test_a_deep_configuration_in_a_load_request_is_refused(server: Running) -> N
     assert again.status == 200
 
 
-def test_a_client_that_says_nothing_harms_nothing_else(server: Running) -> None:
-    with server.connections(50) as wires:
-        for wire in wires[:25]:
-            wire.send(b"POST /v2")
-        answer = server.infer("echo", 1)
-
-    assert answer.status == 200
-
-
-def test_a_client_that_leaves_in_the_middle_of_anything_harms_nothing_else(server: Running) -> None:
-    request = post(ECHO, GOOD)
-
-    for length in range(0, len(request), 5):
-        with server.connected() as wire:
-            wire.send(request[:length])
-
-    assert server.infer("echo", 1).status == 200
-
-
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 def test_a_bomb_is_refused_as_soon_as_it_passes_the_limit(server: Running, coding: str) -> None:
     stream = zlib.compressobj(1, zlib.DEFLATED, 31 if coding == "gzip" else 15)
@@ -59,15 +36,6 @@ def test_a_bomb_is_refused_as_soon_as_it_passes_the_limit(server: Running, codin
     assert len(bomb) < 5_000_000
     assert "exceeds the maximum allowed input size" in refusal(answer)
     assert server.resident_bytes - before < 200_000_000
-
-
-@pytest.mark.parametrize(
-    "body",
-    [GOOD, gzip.compress(GOOD)[:-4], gzip.compress(GOOD)[:-8] + bytes(8), b"\x1f\x8b", b""],
-    ids=["plain", "cut at its end", "wrong checksum", "two bytes", "empty"],
-)
-def test_a_body_that_is_not_compressed_as_it_says_is_refused(server: Running, body: bytes) -> None:
-    refusal(server.ask("POST", ECHO, body, {"Content-Encoding": "gzip"}))
 
 
 def test_bodies_that_are_announced_and_never_come_take_no_memory(server: Running) -> None:

@@ -117,14 +117,6 @@ async def test_a_sequence_whose_instance_dies_must_start_anew(tmp_path: Path) ->
     assert [type(each) for each in outcomes] == [WorkerDiedError, UnavailableError]
 
 
-async def test_a_sequence_in_the_backlog_waits_no_longer_than_its_timeout(tmp_path: Path) -> None:
-    async with serving(tmp_path, Listening(), "oldest { }") as server:
-        await ask(server, 1, who=1, flags="start")
-
-        with pytest.raises(UnavailableError, match="timeout of the corresponding sequence has been expired"):
-            await ask(server, 1, who=2, flags="start", timeout_microseconds=10_000)
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
 async def test_an_iterative_model_counts_down_in_steps_that_others_share(tmp_path: Path, strategy: str) -> None:
     """X says how many steps a request takes; the state is how many it has had."""

@@ -115,25 +115,3 @@ async def test_a_sequence_that_gets_no_slot_in_time_is_refused_while_the_instanc
         await first
 
     assert len(backend.batches) == 1
-
-
-async def test_a_sequence_that_is_silent_for_too_long_makes_room(tmp_path, backend):
-    batching = "max_sequence_idle_microseconds: 1000 oldest { max_candidate_sequences: 1 }"
-    async with serving(tmp_path, backend, batching) as server:
-        await server.infer(step(1, "+"))
-        await server.infer(step(2, "+-"))
-        with pytest.raises(InvalidArgumentError, match="was silent for too long"):
-            await server.infer(step(1))
-
-
-async def test_a_caller_that_leaves_takes_the_rest_of_its_sequence_along(tmp_path, backend):
-    async with serving(tmp_path, backend, "direct { }") as server:
-        first = await held(server, backend, step(1, "+"))
-        second, third = await submitted(server, step(1), step(1, "-"))
-        second.cancel()
-        (outcome,) = await asyncio.gather(third, return_exceptions=True)
-        backend.release()
-        await first
-
-    assert "sequence" in str(outcome)
-    assert len(backend.batches) == 1

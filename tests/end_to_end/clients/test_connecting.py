@@ -1,18 +1,15 @@
-"""Connection options of every client: TLS with certificates, and limits of its own."""
+"""Connection options of every client: other ways to TLS than files, and limits of its own."""
 
 import inspect
-import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import gevent.ssl
 import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc
 import tritonclient.grpc.aio
-from tritonclient.utils import InferenceServerException
 
 from naiad_testing.frontends.certificates import Authority
 
@@ -23,7 +20,14 @@ from ..serving import making_clients
 from .driving import MODULES, Driven
 
 X = np.array([1.5, -2], np.float32)
-NOWHERE = Path("nowhere")
+GRPC_FILES = {"root_certificates", "private_key", "certificate_chain"}
+OVER_TLS = {
+    "http": {"ssl", "ssl_options", "ssl_context_factory"},
+    "http.aio": {"ssl", "ssl_context"},
+    "grpc": {"ssl", *GRPC_FILES},
+    "grpc.aio": {"ssl", *GRPC_FILES},
+}
+"""Options for TLS, with which the table of all frontends connects."""
 
 
 class OverTls(Running):
@@ -64,35 +68,9 @@ def connect(guarded: Running) -> Iterator[Callable[..., Driven]]:
         yield make
 
 
-def trusting(certificates: Path) -> dict[str, dict[str, Any]]:
-    """By the kind of client, what makes it trust the server and show its own certificate."""
-    ca, shown, key = (str(certificates / file) for file in ("root.pem", "client.pem", "client.key"))
-    options = {"ca_certs": ca, "certfile": shown, "keyfile": key}
-    files = {"root_certificates": ca, "private_key": key, "certificate_chain": shown}
-    context = ssl.create_default_context()
-    if certificates != NOWHERE:
-        context.load_verify_locations(ca)
-        context.load_cert_chain(shown, key)
-    return {
-        "http": {"ssl": True, "ssl_options": options, "ssl_context_factory": gevent.ssl.create_default_context},
-        "http.aio": {"ssl": True, "ssl_context": context},
-        "grpc": {"ssl": True, **files},
-        "grpc.aio": {"ssl": True, **files},
-    }
-
-
 def echoed(client: Driven) -> list[float]:
     result: list[float] = client.infer("echo", [client.tensor("x", X)]).as_numpy("output").tolist()
     return result
-
-
-@pytest.mark.parametrize("kind", MODULES)
-def test_a_client_with_a_certificate_is_answered_over_tls(
-    connect: Callable[..., Driven], certificates: Path, kind: str
-) -> None:
-    client = connect(kind, **trusting(certificates)[kind])
-
-    assert echoed(client) == X.tolist()
 
 
 def test_an_http_client_may_skip_the_check_of_certificates(connect: Callable[..., Driven], certificates: Path) -> None:
@@ -112,18 +90,6 @@ def test_a_grpc_client_may_be_given_its_credentials(
     client = connect(kind, creds=grpc.ssl_channel_credentials(*parts))
 
     assert echoed(client) == X.tolist()
-
-
-@pytest.mark.parametrize("kind", ["grpc", "grpc.aio"])
-def test_a_grpc_client_without_a_certificate_gets_no_answer(
-    connect: Callable[..., Driven], certificates: Path, kind: str
-) -> None:
-    client = connect(kind, ssl=True, root_certificates=str(certificates / "root.pem"))
-
-    with pytest.raises(InferenceServerException) as caught:
-        client.is_server_live(client_timeout=PATIENCE)
-
-    assert caught.value.status() == "StatusCode.UNAVAILABLE"
 
 
 _ARGUMENTS = {"channel_args": [("grpc.max_receive_message_length", 1 << 20)]}
@@ -151,7 +117,6 @@ def test_a_client_may_be_reported_how_to_connect(
 @pytest.mark.parametrize("kind", MODULES)
 def test_no_way_to_connect_is_missing(kind: str) -> None:
     fields = {"self", "url", "insecure" if kind == "http" else "self", "creds" if kind.startswith("grpc") else "self"}
-    for of_kind, options in [*OWN, *trusting(NOWHERE).items()]:
-        fields |= set(options) if of_kind == kind else set()
+    fields |= OVER_TLS[kind].union(*(options for of_kind, options in OWN if of_kind == kind))
 
     assert set(inspect.signature(MODULES[kind].InferenceServerClient.__init__).parameters) == fields

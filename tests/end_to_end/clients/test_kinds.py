@@ -10,10 +10,7 @@ from tritonclient.grpc.auth import BasicAuth as GrpcAuth
 from tritonclient.http.aio import auth as http_aio_auth
 from tritonclient.http.auth import BasicAuth as HttpAuth
 
-from naiad_testing.frontends.inference import edges
-
 from ..asking import KINDS, A, B
-from ..models import DATATYPES
 from .driving import Driven
 
 AUTHORIZATION = "Basic dXNlcjpwYXNz"
@@ -23,12 +20,6 @@ PLUGINS = {
     "grpc": GrpcAuth,
     "grpc.aio": grpc_aio_auth.BasicAuth,
 }
-MIRRORS = {
-    "custom_mirror": DATATYPES,
-    "triton_mirror": DATATYPES,
-    "onnx_mirror": tuple(kind for kind in DATATYPES if kind not in ("BF16", "BYTES")),
-    "onnx_bf16": ("BF16",),
-}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -37,22 +28,6 @@ def test_every_kind_of_model_adds_and_subtracts(client: Driven, kind: str) -> No
 
     assert result.as_numpy("SUM").tolist() == (A + B).tolist()
     assert result.as_numpy("DIFFERENCE").tolist() == (A - B).tolist()
-
-
-@pytest.mark.parametrize(("model", "datatypes"), MIRRORS.items(), ids=MIRRORS.keys())
-def test_every_kind_of_model_gives_every_datatype_back(
-    http_client: Driven, model: str, datatypes: tuple[str, ...]
-) -> None:
-    sent = {kind: edges(kind) for kind in datatypes}
-    if model == "onnx_mirror":  # ONNX Runtime reads strings as text
-        sent["BYTES"] = np.array([[b"", "ü ☃".encode()], [b'q"', b"a\0b"]], object)
-
-    result = http_client.infer(model, [http_client.tensor(f"IN_{kind}", each, kind) for kind, each in sent.items()])
-
-    for kind, array in sent.items():
-        came = result.as_numpy(f"OUT_{kind}")
-        assert (came.dtype, came.shape) == (array.dtype, array.shape), kind
-        assert came.tolist() == array.tolist() if kind == "BYTES" else came.tobytes() == array.tobytes(), kind
 
 
 def test_a_tensor_as_large_as_the_limit_allows_goes_there_and_back(http_client: Driven) -> None:

@@ -63,25 +63,6 @@ def test_it_says_where_it_listens(run, make_server):
     assert b"\r\nDate: " in head
 
 
-def test_large_bodies_pass_both_ways(run, make_server):
-    content = bytes(range(256)) * 16_384
-
-    async def main():
-        async with make_server() as server:
-            reader, writer = await open_to(server)
-            raw = b"Inference-Header-Content-Length: 0\r\nContent-Length: %d\r\n\r\n" % len(content)
-            for _ in range(3):
-                writer.write(b"POST /v2/models/mirror_uint8/infer HTTP/1.1\r\nHost: h\r\n" + raw + content)
-                answer = await answer_of(reader)
-            writer.close()
-            return answer
-
-    status, _, body = run(main())
-
-    assert status == 200
-    assert body.endswith(content)
-
-
 def test_idle_connections_do_not_hold_up_the_end(run, make_server):
     async def main():
         server = make_server()

@@ -13,12 +13,12 @@ from naiad import Server
 from naiad.errors import InvalidArgumentError
 from naiad_http.tls import server_context
 from naiad_kit.frontends import renewal
+from naiad_testing.frontends import SuiteBackend
 from naiad_testing.frontends.certificates import Authority
 
 from .certificates import client_context, encrypt
-from .teller import TellerPlugin, write_teller
 
-REQUEST = b"GET /v2/models/teller HTTP/1.1\r\nHost: h\r\n\r\n"
+REQUEST = b"GET /v2/models/repeat HTTP/1.1\r\nHost: h\r\n\r\n"
 OFF = {
     "http-use-ssl": False,
     "http-use-ssl-mutual": False,
@@ -53,20 +53,19 @@ def options(certificates):
 
 
 @pytest.fixture
-def plugin():
-    plugin = TellerPlugin()
-    yield plugin
-    plugin.teller.opened.set()
+def backend():
+    return SuiteBackend()
 
 
 @pytest.fixture
-def make_server(tmp_path, plugin, options):
+def make_server(tmp_path, backend, options):
     """A server over TLS that a test starts itself."""
-    repository = write_teller(tmp_path / "models")
+    repository = tmp_path / "models"
+    backend.write_models(repository)
     plain = {"http-port": 0, "http-address": "127.0.0.1", "exit-timeout-secs": 20.0}
 
     def make(**more):
-        return Server(model_repository=[repository], plugins=[plugin, naiad_http], options=plain | options | more)
+        return Server(model_repository=[repository], plugins=[backend, naiad_http], options=plain | options | more)
 
     return make
 
@@ -92,62 +91,35 @@ async def ask(server, context):
 
 def stream(version="HTTP/1.1", **members):
     body = json.dumps(members).encode()
-    head = f"POST /v2/models/teller/generate_stream {version}\r\nHost: h\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = f"POST /v2/models/repeat/generate_stream {version}\r\nHost: h\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
-REFUSED = (ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)
-
-
-@pytest.mark.parametrize(
-    ("mutual", "shows", "let_in"),
-    [
-        (False, None, True),
-        (False, "client", True),
-        (False, "stranger", False),
-        (True, None, False),
-        (True, "client", True),
-        (True, "stranger", False),
-    ],
-)
-def test_clients_are_let_in_by_their_certificates(run, make_server, certificates, mutual, shows, let_in):
-    context = client_context(certificates.root, getattr(certificates, shows) if shows else None)
-
-    async def main():
-        async with make_server(**{"http-use-ssl-mutual": mutual, "http-root-cert": str(certificates.root)}) as server:
-            try:
-                return (await ask(server, context))["name"] == "teller"
-            except REFUSED:
-                return False
-
-    assert run(main()) is let_in
-
-
-def test_a_slow_reader_lets_its_model_wait_and_gets_everything(run, make_server, certificates, plugin):
+def test_a_slow_reader_lets_its_model_wait_and_gets_everything(run, make_server, certificates, backend):
     async def main():
         async with (
             make_server() as server,
             connected(server, client_context(certificates.root), limit=2048) as (reader, writer),
         ):
             writer.write(stream("HTTP/1.0", COUNT=30_000, SIZE=1000))
-            assert await asyncio.to_thread(plugin.teller.stuck.wait, 30)
-            sent = plugin.teller.sent
+            assert await asyncio.to_thread(backend.stuck.wait, 30)
+            sent = backend.sent
             return sent, await reader.read()
 
     sent, answer = run(main())
 
     assert sent * 1000 < 20_000_000
     assert answer.count(b"data: {") == 30_000
-    assert json.loads(answer.split(b"\n\n")[-2].removeprefix(b"data: "))["NUMBER"] == 29_999
+    assert json.loads(answer.split(b"\n\n")[-2].removeprefix(b"data: "))["INDEX"] == 29_999
 
 
-def test_a_client_that_leaves_takes_its_request_back(run, make_server, certificates, plugin):
+def test_a_client_that_leaves_takes_its_request_back(run, make_server, certificates, backend):
     async def main():
         async with make_server() as server:
             async with connected(server, client_context(certificates.root)) as (reader, writer):
                 writer.write(stream(COUNT=2**30))
                 await reader.readuntil(b"data: ")
-            return await asyncio.to_thread(plugin.teller.cancelled.wait, 30)
+            return await asyncio.to_thread(backend.cancelled.wait, 30)
 
     assert run(main())
 
@@ -240,7 +212,7 @@ def test_a_renewed_certificate_is_used_for_new_connections(run, make_server, cer
 
     first, described, refused = run(main())
 
-    assert (first["name"], described["name"], refused) == ("teller", "teller", None)
+    assert (first["name"], described["name"], refused) == ("repeat", "repeat", None)
 
 
 async def _get(server, context):
