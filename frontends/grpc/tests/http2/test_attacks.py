@@ -4,7 +4,7 @@ import pytest
 
 from naiad_grpc.http2.budgets import RATES
 from naiad_grpc.http2.endpoint import MOST_UNREAD_FRAMES
-from naiad_grpc.http2.frames import ErrorCode
+from naiad_grpc.http2.frames import MAX_WINDOW, ErrorCode
 from naiad_grpc.http2.header_blocks import MOST_BLOCK_BYTES, MOST_CONTINUATIONS, encode_fields
 from naiad_grpc.http2.timers import Timeouts
 
@@ -16,6 +16,7 @@ from .conftest import (
     END_HEADERS,
     GOAWAY,
     HEADERS,
+    PADDED,
     PING,
     PRIORITY,
     RST,
@@ -48,6 +49,22 @@ def broken_update(count):
     return headers(2 * count + 1, END_HEADERS | END) + frame(WINDOW, 0, 2 * count + 1, number(0))
 
 
+def reset_again(count):
+    return (headers(1) if count == 0 else b"") + frame(RST, 0, 1, number(8))
+
+
+def provoke(violation):
+    """Streams, each half-closed, whose client provokes a reset by this frame, which is for stream 1."""
+    kind, flags, content = violation[3], violation[4], violation[9:]
+
+    def make(count):
+        stream = 2 * count + 1
+        content_ = number(stream) + content[4:] if kind == PRIORITY else content
+        return headers(stream, END_HEADERS | END) + frame(kind, flags, stream, content_)
+
+    return make
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -58,8 +75,17 @@ def broken_update(count):
         lambda _: frame(PRIORITY, 0, 1, bytes(5)),
         lambda _: frame(WINDOW, 0, 0, number(1)),
         lambda _: frame(99, 0, 0),
+        reset_again,
+        provoke(frame(DATA, END, 1, b"x")),
+        provoke(headers(1, END_HEADERS | END)),
+        provoke(frame(WINDOW, 0, 1, number(MAX_WINDOW))),
+        provoke(frame(PRIORITY, 0, 1, number(1) + b"\0")),
     ],
-    ids=["rapid reset", "made you reset", "pings", "settings", "priorities", "window updates", "unknown frames"],
+    ids=[
+        *("rapid reset", "made you reset", "pings", "settings", "priorities", "window updates", "unknown frames"),
+        *("resets of closed streams", "data on half-closed streams", "headers on half-closed streams"),
+        *("window overflows", "self-dependencies"),
+    ],
 )
 def test_a_flood_of_frames_ends_the_connection(make_peer, make):
     peer = make_peer(timeouts=Timeouts(most_ping_strikes=0)).greet()
@@ -69,10 +95,11 @@ def test_a_flood_of_frames_ends_the_connection(make_peer, make):
     assert not peer.connection.streams
 
 
-def test_a_flood_of_empty_data_ends_the_connection(peer):
+@pytest.mark.parametrize("empty", [frame(DATA, 0, 1), frame(DATA, PADDED, 1, b"\x03" + bytes(3))])
+def test_a_flood_of_empty_data_ends_the_connection(peer, empty):
     peer.send(headers(1))
 
-    assert flood(peer, lambda _: frame(DATA, 0, 1)) <= RATES[DATA].burst
+    assert flood(peer, lambda _: empty) <= RATES[DATA].burst
     assert peer.errors() == CALM
 
 
@@ -102,6 +129,43 @@ def test_a_flood_of_continuations_ends_the_connection(peer, part):
     assert count <= MOST_CONTINUATIONS
     assert count * len(part) <= MOST_BLOCK_BYTES
     assert peer.errors() == CALM
+
+
+def test_a_flood_of_goaway_ends_a_connection_with_calls(peer):
+    peer.send(headers(1))
+
+    assert flood(peer, lambda _: frame(GOAWAY, 0, 0, bytes(8) + b"x" * 100)) < 60_000
+    assert peer.errors()[-1:] == CALM
+
+
+@pytest.mark.parametrize("begun", [frame(HEADERS, 0, 1, BLOCK), frame(HEADERS, 0, 1) + frame(CONTINUATION, 0, 1)])
+def test_a_header_block_that_does_not_end_ends_the_connection(make_peer, begun):
+    peer = make_peer(timeouts=Timeouts(header_block=20)).greet()
+    peer.now = 5.0
+    peer.send(begun)
+    peer.now = 24.0
+    peer.send(frame(CONTINUATION, 0, 1, b""))
+    peer.connection.tick(24.0)
+    early = peer.connection.ended
+
+    due = peer.connection.next_timer()
+    peer.connection.tick(due)
+    peer.collect()
+
+    assert (early, due, peer.connection.ended) == (False, 25.0, True)
+    assert peer.errors() == CALM
+
+
+def test_a_header_block_that_ends_in_time_harms_nothing(make_peer):
+    peer = make_peer(timeouts=Timeouts(header_block=20)).greet()
+    peer.send(frame(HEADERS, END, 1, BLOCK))
+    peer.now = 19.0
+
+    events = peer.send(frame(CONTINUATION, END_HEADERS, 1))
+    peer.connection.tick(1000.0)
+
+    assert [event.stream_id for event in events] == [1]
+    assert not peer.connection.ended
 
 
 def test_a_header_list_that_grows_when_decoded_ends_the_connection(make_peer):
@@ -134,6 +198,17 @@ def test_frames_for_a_client_that_does_not_read_are_bounded(make_peer):
 
     assert peer.connection.ended
     assert len(peer.connection.outbox.frames) < 10
+
+
+def test_answers_to_a_client_that_does_not_read_raise_nothing(peer):
+    peer.connection.hold()
+
+    for count in range(3 * MOST_UNREAD_FRAMES):
+        if not peer.connection.ended:
+            peer.connection.receive(headers(2 * count + 1), 0.0)
+            peer.connection.send_trailers(2 * count + 1, b"", 0.0)  # which resets what the client still sends
+
+    assert len(peer.connection.streams) == 0
 
 
 def test_an_answer_that_cannot_be_sent_for_too_long_is_reset(make_peer):

@@ -68,8 +68,13 @@ class Connection(Endpoint):
                         self._receive_other(kind, flags, stream_id, bytes(payload), events)
                 except Http2StreamError as failure:
                     self._fail_stream(failure, events)
-            if not self._timers.greeted:
-                self._timers.greeted = self._reader.greeted
+            timers = self._timers
+            if not timers.greeted:
+                timers.greeted = self._reader.greeted
+            if self._reader.in_block:
+                timers.block_since = now if timers.block_since is None else timers.block_since
+            else:
+                timers.block_since = None
         except Http2Error as failure:
             self._fail(failure, events)
         except Http1RequestError:
@@ -91,7 +96,7 @@ class Connection(Endpoint):
         if stream is None or stream.state is not State.OPEN:
             judge(DATA, stream_id, self._state_of(stream_id))
             return
-        if not (length or flags):
+        if not (content or flags):
             self._budgets.spend(DATA, self._now)
         stream.receive_window -= length
         if stream.receive_window < 0:
@@ -155,8 +160,8 @@ class Connection(Endpoint):
         elif kind == PING:
             self._receive_ping(flags, payload, events)
         elif kind == RST_STREAM:
+            self._budgets.spend(RST_STREAM, self._now)
             if judge(RST_STREAM, stream_id, self._state_of(stream_id)):
-                self._budgets.spend(RST_STREAM, self._now)
                 self._close(self.streams[stream_id])
                 events.append(StreamEnded(stream_id, int.from_bytes(payload, "big")))
                 self._end_if_drained(events)
@@ -167,6 +172,7 @@ class Connection(Endpoint):
             if depends_on(payload) == stream_id:
                 raise Http2StreamError(stream_id, ErrorCode.PROTOCOL_ERROR, "a stream depends on itself")
         elif kind == GOAWAY:
+            self._budgets.spend(UNKNOWN, self._now)
             self._draining = True
             self._end_if_drained(events)
         elif kind == PUSH_PROMISE:
@@ -187,6 +193,8 @@ class Connection(Endpoint):
                 outbox.change_initial_window(value, tuple(self.streams.values()))
             elif number == peer_settings.MAX_FRAME_SIZE:
                 outbox.max_frame = value
+            elif number == peer_settings.HEADER_TABLE_SIZE and value < peer_settings.DEFAULT_HEADER_TABLE:
+                outbox.resize_table()
         self._send_control(frame(SETTINGS, ACK, 0))
         self._pump(events)
 

@@ -92,19 +92,19 @@ class Endpoint:
 
     def send_head(self, stream_id: int, block: bytes, now: float) -> None:
         """Send the header block of a response."""
-        self._timers.data_sent(now)
+        self._timers.answered_at = now
         self.outbox.send_head(self.streams[stream_id], block)
 
     def send_data(self, stream_id: int, content: Sequence[Buffer], now: float) -> bool:
         """Send data of a response. False if some of it must wait; OutputSent comes then."""
-        self._timers.data_sent(now)
+        self._timers.answered_at = now
         self._budgets.answered += 1 + sum(map(len, content)) // DEFAULT_FRAME
         return self.outbox.send_data(self.streams[stream_id], content, now)
 
     def send_trailers(self, stream_id: int, block: bytes, now: float) -> bool:
         """End a response with a trailer section, after its data. False if that must wait."""
         stream = self.streams[stream_id]
-        self._timers.data_sent(now)
+        self._timers.answered_at = now
         self._now = now
         self._budgets.answered += 1
         if not self.outbox.send_trailers(stream, block):
@@ -119,7 +119,7 @@ class Endpoint:
     def reset(self, stream_id: int, code: ErrorCode, now: float) -> None:
         """End a stream at once, without what is queued."""
         self._now = now
-        self._send_control(rst_stream(stream_id, code))
+        self.outbox.frames.append(rst_stream(stream_id, code))
         self._close(self.streams[stream_id], by_us=True)
 
     def pause(self, stream_id: int) -> None:
@@ -181,7 +181,9 @@ class Endpoint:
 
     def next_timer(self) -> float:
         """When `tick` must be called; the time of a stall is checked at any `tick`."""
-        return self._timers.next() if self._drain_at is None else min(self._timers.next(), self._drain_at)
+        if self._drain_at is None or self._draining:
+            return self._timers.next()
+        return min(self._timers.next(), self._drain_at)
 
     def tick(self, now: float) -> list[Event]:
         """Act on the timers that are due."""
@@ -207,6 +209,7 @@ class Endpoint:
                 self.drain(now)
             else:
                 self._announce_last(events)
+        self._end_if_drained(events)
         return events
 
     def _ping_acknowledged(self, payload: bytes, events: list[Event]) -> None:
@@ -255,8 +258,10 @@ class Endpoint:
     def _finish(self, stream: Stream) -> None:
         """The response is complete: a request that is not need not be completed (RFC 9113, section 8.1)."""
         if stream.state is State.OPEN:
-            self._send_control(rst_stream(stream.id, ErrorCode.NO_ERROR))
+            self.outbox.frames.append(rst_stream(stream.id, ErrorCode.NO_ERROR))
         self._close(stream, by_us=stream.state is State.OPEN)
+        if self._draining and not self.streams:
+            self.ended = True
 
     def _close(self, stream: Stream, by_us: bool = False) -> None:
         del self.streams[stream.id]
@@ -284,7 +289,7 @@ class Endpoint:
         frames = len(self.outbox.frames)
         emptied = self.outbox.pump(self._now)
         if len(self.outbox.frames) > frames:
-            self._timers.data_sent(self._now)
+            self._timers.answered_at = self._now
         for stream in emptied:
             if stream.sent_all:
                 self._finish(stream)

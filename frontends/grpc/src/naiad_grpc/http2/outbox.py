@@ -20,8 +20,13 @@ from naiad_grpc.http2.streams import Buffer, Stream
 
 _SHORT = 16384
 """Messages up to this size are joined with their frames, and fit into one; longer ones are written as they are."""
+_LEAST_PROGRESS = 1024
+"""Bytes that a stream must send, or all that waits, to count as moving: a window of one byte is a stall."""
 _ROUND = 65536
 """Bytes that one stream sends before the next one, when several wait for the window of the connection."""
+
+_TABLE_OF_SIZE_0 = b"\x20"
+"""A change of the dynamic table's size, at the start of a header block (RFC 7541, section 6.3)."""
 
 _pack = HEAD.pack
 
@@ -32,7 +37,16 @@ class Outbox:
     `frames` are those to be sent now. While `held`, the transport has more than it can send, and data waits.
     """
 
-    __slots__ = ("_waiting", "frames", "held", "initial_window", "max_frame", "window")
+    __slots__ = (
+        "_announce_table",
+        "_table_resized",
+        "_waiting",
+        "frames",
+        "held",
+        "initial_window",
+        "max_frame",
+        "window",
+    )
 
     def __init__(self) -> None:
         self.frames: list[Buffer] = []
@@ -40,6 +54,7 @@ class Outbox:
         self.initial_window = DEFAULT_WINDOW
         self.max_frame = DEFAULT_FRAME
         self.held = False
+        self._announce_table = self._table_resized = False
         self._waiting: dict[int, Stream] = {}
 
     @property
@@ -52,6 +67,8 @@ class Outbox:
     ) -> bool:
         """Send a whole response: header block, data of `size` bytes, trailer block. False if some of it must wait."""
         stream_id = stream.id
+        if self._announce_table:
+            head = self._announcing(head)
         if size <= self.window and size <= stream.window and size <= _SHORT and not self.held:
             self.window -= size
             self.frames.append(
@@ -73,13 +90,17 @@ class Outbox:
 
     def send_head(self, stream: Stream, block: bytes) -> None:
         """Send a header block."""
+        if self._announce_table:
+            block = self._announcing(block)
         self.frames.append(frame(HEADERS, END_HEADERS, stream.id, block))
 
     def send_data(self, stream: Stream, content: Sequence[Buffer], now: float) -> bool:
         """Send data. False if some of it must wait."""
         if stream.queue is not None:
+            size = sum(map(len, content))
             stream.queue.extend(content)
-            stream.queued += sum(map(len, content))
+            stream.queued += size
+            stream.stalled_at += size
             return False
         size = sum(map(len, content))
         if size <= self.window and size <= stream.window and size <= _SHORT and not self.held:
@@ -91,7 +112,7 @@ class Outbox:
         stream.queued = size
         if self._flush(stream, MAX_WINDOW):
             return True
-        stream.stalled_since = now
+        stream.stalled_since, stream.stalled_at = now, stream.queued
         self._waiting[stream.id] = stream
         return False
 
@@ -100,8 +121,23 @@ class Outbox:
         if stream.queue is not None:
             stream.trailers = block
             return False
+        if self._announce_table:
+            block = self._announcing(block)
         self.frames.append(frame(HEADERS, END_HEADERS | END_STREAM, stream.id, block))
         return True
+
+    def resize_table(self) -> None:
+        """The client has shrunk its dynamic table: the next header block must announce that (RFC 7541, section 4.2).
+
+        Our blocks use no dynamic table, so the size 0, announced once, is right for every size that the client sets.
+        """
+        if not self._table_resized:
+            self._table_resized = self._announce_table = True
+
+    def _announcing(self, block: bytes) -> bytes:
+        """The header block with the new size of the dynamic table."""
+        self._announce_table = False
+        return _TABLE_OF_SIZE_0 + block
 
     def forget(self, stream: Stream) -> None:
         """Drop the data of a stream that has ended."""
@@ -137,12 +173,11 @@ class Outbox:
             for stream in tuple(self._waiting.values()):
                 if stream.window <= 0:
                     continue
-                queued = stream.queued
                 if self._flush(stream, _ROUND):
                     del self._waiting[stream.id]
                     emptied.append(stream)
-                elif stream.queued < queued:
-                    stream.stalled_since = now
+                elif stream.stalled_at - stream.queued >= _LEAST_PROGRESS:
+                    stream.stalled_since, stream.stalled_at = now, stream.queued
             if self.window == before:
                 break
         return emptied

@@ -8,6 +8,7 @@ from naiad_grpc.http2.frames import DEFAULT_FRAME, MAX_WINDOW, SETTING, ErrorCod
 HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE, MAX_HEADER_LIST_SIZE = (
     range(1, 7)
 )
+DEFAULT_HEADER_TABLE = 4096
 _MOST = 2**32 - 1
 
 LIMITS: Mapping[int, tuple[int, int, ErrorCode]] = MappingProxyType(

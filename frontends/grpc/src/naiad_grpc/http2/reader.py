@@ -41,22 +41,27 @@ class FrameReader:
     """Reads frames; the flags of a frame that it yields tell the end of the stream (or ACK), and nothing else.
 
     Padding and priorities are gone, and HEADERS have the whole block, whatever CONTINUATION frames it came in.
-    `greeted` says that the preface and the first SETTINGS have come.
+    `greeted` says that the preface and the first SETTINGS have come, `in_block` that a header block has begun and not
+    ended.
     """
 
-    __slots__ = ("_block", "_block_flags", "_block_stream", "_continuations", "_preface_seen", "_rest", "greeted")
+    __slots__ = (
+        "_block",
+        "_block_flags",
+        "_block_stream",
+        "_continuations",
+        "_preface_seen",
+        "_rest",
+        "greeted",
+        "in_block",
+    )
 
     def __init__(self) -> None:
-        self.greeted = False
+        self.greeted = self.in_block = False
         self._preface_seen = False
         self._rest = b""
         self._block: bytearray | None = None
         self._block_stream = self._block_flags = self._continuations = 0
-
-    @property
-    def in_block(self) -> bool:
-        """Whether a header block has begun and not ended."""
-        return self._block is not None
 
     def frames(self, data: bytes) -> Iterator[Frame]:
         """The frames in these bytes. A view is valid until the next frame. Raises Http2Error, Http1RequestError."""
@@ -153,6 +158,7 @@ class FrameReader:
             return HEADERS, kept, stream_id, payload, 0
         self._block, self._block_stream, self._block_flags = bytearray(payload), stream_id, kept
         self._continuations = 0
+        self.in_block = True
         return None
 
     def _continue_block(self, flags: int, stream_id: int, payload: bytes | memoryview) -> Frame | None:
@@ -165,6 +171,7 @@ class FrameReader:
         if not flags & END_HEADERS:
             return None
         block, self._block = bytes(self._block), None
+        self.in_block = False
         return HEADERS, self._block_flags, stream_id, block, 0
 
 

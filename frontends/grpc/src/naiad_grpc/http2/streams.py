@@ -12,7 +12,7 @@ class Stream:
 
     `window` is how much we may send, `receive_window` how much the client may; `unread` is what it has sent and we have
     not granted again. `expected` is the rest of its content-length, -1 without one. `trailers` wait for the end of the
-    queue; `sent_all` says that they went out.
+    queue; `sent_all` says that they went out. `stalled_since` is when the queue last moved, and had `stalled_at` bytes.
     """
 
     __slots__ = (
@@ -23,6 +23,7 @@ class Stream:
         "queued",
         "receive_window",
         "sent_all",
+        "stalled_at",
         "stalled_since",
         "state",
         "trailers",
@@ -42,4 +43,5 @@ class Stream:
         self.queued = 0
         self.trailers: bytes | None = None
         self.sent_all = False
+        self.stalled_at = 0
         self.stalled_since = 0.0

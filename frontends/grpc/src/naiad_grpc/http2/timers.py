@@ -25,6 +25,7 @@ class Timeouts:
     least_ping_interval: float = 300.0
     most_ping_strikes: int = 2
     stall: float = 120.0
+    header_block: float = 20.0
 
 
 class Action(Enum):
@@ -37,15 +38,20 @@ class Action(Enum):
 
 
 class Timers:
-    """Decides by the time alone; `next` is when `due` must be called again."""
+    """Decides by the time alone; `next` is when `due` must be called again.
+
+    `answered_at` is when headers or data of a call were last sent, `block_since` when an incomplete header block began.
+    """
 
     __slots__ = (
         "_born",
         "_last_ping",
+        "_pinged_last",
         "_pings_sent",
         "_strikes",
         "_timeouts",
         "answered_at",
+        "block_since",
         "drained_at",
         "greeted",
         "heard_at",
@@ -60,10 +66,12 @@ class Timers:
         self.greeted = False
         self.drained_at: float | None = None
         self.pinged_at: float | None = None
+        self.block_since: float | None = None
+        self.answered_at = -inf
         self._pings_sent = 0
+        self._pinged_last = -inf
         self._last_ping = -inf
         self._strikes = 0
-        self.answered_at = -inf
 
     def ping_received(self, now: float, has_calls: bool) -> None:
         """Count a ping of the client. Raises Http2Error when it pings too often."""
@@ -79,11 +87,6 @@ class Timers:
                     raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too_many_pings")
         self._last_ping = now
 
-    def data_sent(self, now: float) -> None:
-        """We have sent headers or data of a call."""
-        self.answered_at = now
-        self._pings_sent = 0
-
     def next(self) -> float:
         """When `due` must be called again; too early is no harm."""
         timeouts = self._timeouts
@@ -92,6 +95,8 @@ class Timers:
         moments = [self._age_at()]
         if self.idle_since is not None:
             moments.append(self.idle_since + timeouts.idle)
+        if self.block_since is not None:
+            moments.append(self.block_since + timeouts.header_block)
         if self.pinged_at is not None:
             moments.append(self.pinged_at + timeouts.keepalive_timeout)
         elif self._may_ping():
@@ -105,10 +110,12 @@ class Timers:
             late = now >= self._born + timeouts.handshake
             return (Action.END, ErrorCode.SETTINGS_TIMEOUT, "handshake_timeout") if late else None
         if self.pinged_at is not None:
-            if self.heard_at > self.pinged_at:
+            if self.heard_at >= self.pinged_at:  # the clock of uvloop has a resolution of a millisecond
                 self.pinged_at = None
             elif now >= self.pinged_at + timeouts.keepalive_timeout:
                 return Action.END, ErrorCode.NO_ERROR, "ping_timeout"
+        if self.block_since is not None and now >= self.block_since + timeouts.header_block:
+            return Action.END, ErrorCode.ENHANCE_YOUR_CALM, "header_block_timeout"
         if now >= self._age_at():
             if self.drained_at is None:
                 return Action.DRAIN, ErrorCode.NO_ERROR, "max_age"
@@ -116,8 +123,8 @@ class Timers:
         if self.idle_since is not None and now >= self.idle_since + timeouts.idle:
             return Action.DRAIN, ErrorCode.NO_ERROR, "max_idle"
         if self.pinged_at is None and self._may_ping() and now >= self.heard_at + timeouts.keepalive:
-            self.pinged_at = now
-            self._pings_sent += 1
+            self._pings_sent = 1 if self.answered_at > self._pinged_last else self._pings_sent + 1
+            self.pinged_at = self._pinged_last = now
             return Action.PING, ErrorCode.NO_ERROR, ""
         return None
 
@@ -130,4 +137,6 @@ class Timers:
         timeouts = self._timeouts
         if timeouts.keepalive == inf or (self.idle_since is not None and not timeouts.keepalive_without_calls):
             return False
-        return not timeouts.most_pings or self._pings_sent < timeouts.most_pings
+        if not timeouts.most_pings or self._pings_sent < timeouts.most_pings:
+            return True
+        return self.answered_at > self._pinged_last  # we have sent something since: pings start anew
