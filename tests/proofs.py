@@ -120,7 +120,8 @@ assert start.inputs == {"x": 1}, start
 SCHEDULES_SEQUENCES = """
 from naiad import PluginRegistry
 from naiad_config.text import parse_text
-from naiad.scheduler import Row, Ticket
+from naiad.scheduler import Ticket
+from naiad_kit.sequences import Row
 
 config = parse_text("max_batch_size: 4 sequence_batching {}")
 scheduler = PluginRegistry.discover().scheduler("sequence_batching").create(config, 1)

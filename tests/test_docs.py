@@ -58,6 +58,7 @@ PUBLIC_MODULES = (
     "naiad_testing.tracing",
     "naiad_testing.workers",
     "naiad_testing.workbench",
+    "naiad_kit.sequences",
     "naiad_kit.tracing",
     "naiad_tensors.tensors",
     "naiad.types",

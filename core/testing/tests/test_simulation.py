@@ -3,7 +3,8 @@
 import pytest
 
 from naiad.default_scheduler import FifoScheduler
-from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Row, SequenceEnd, SequenceEndReason
+from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason
+from naiad_kit.sequences import Row, SequenceEnd, SequenceEndReason
 from naiad_testing.history import Arrival, Crash, Departed, Dropped, Ended, Lost, Sent, SequenceOver, Streamed, Waited
 from naiad_testing.simulation import ContractBroken, simulate
 

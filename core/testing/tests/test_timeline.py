@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 from naiad.default_scheduler import FifoScheduler
-from naiad.scheduler import Row
+from naiad_kit.sequences import Row
 from naiad_testing.history import Arrival, Crash, Ended, Log, Sent
 from naiad_testing.pictures import Signal, picture
 from naiad_testing.simulation import simulate

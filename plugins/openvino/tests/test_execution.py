@@ -9,8 +9,8 @@ import naiad_openvino
 import naiad_scheduler_sequence
 from naiad.backend import MemoryUsage
 from naiad.batch import Batch
-from naiad.scheduler import SequenceEndReason
 from naiad.types import Request
+from naiad_kit.sequences import SequenceEndReason
 from naiad_tensors.tensors import Tensor
 from naiad_testing.serving import serve
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from naiad.scheduler import Row, Ticket
+from naiad.scheduler import Ticket
+from naiad_kit.sequences import Row
 from naiad_testing.simulation import simulate
 
 MS = 1e-3

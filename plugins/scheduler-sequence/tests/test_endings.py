@@ -2,7 +2,8 @@
 
 import pytest
 
-from naiad.scheduler import DropReason, SequenceEnd, SequenceEndReason, Ticket
+from naiad.scheduler import DropReason, Ticket
+from naiad_kit.sequences import SequenceEnd, SequenceEndReason
 from naiad_testing.history import Crash, Dropped, SequenceOver
 from naiad_testing.simulation import simulate
 

@@ -5,8 +5,9 @@ import pytest
 import naiad_scheduler_sequence
 from naiad import Server
 from naiad.errors import InvalidArgumentError
-from naiad.scheduler import Row, SchedulerFactory, Ticket
+from naiad.scheduler import SchedulerFactory, Ticket
 from naiad_config import ModelConfig, ModelParameter, ModelSequenceBatching, StrategyDirect, StrategyOldest
+from naiad_kit.sequences import Row
 from naiad_scheduler_sequence.factory import SequenceBatching
 
 

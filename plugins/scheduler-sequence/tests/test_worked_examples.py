@@ -6,8 +6,9 @@ import numpy as np
 
 import naiad_scheduler_sequence
 from naiad import Request, Server, Tensor
-from naiad.scheduler import Row, Ticket
+from naiad.scheduler import Ticket
 from naiad_config.text import parse_text
+from naiad_kit.sequences import Row
 from naiad_scheduler_sequence.factory import SequenceBatching
 from naiad_testing.backends import FakeBackend
 from naiad_testing.simulation import simulate

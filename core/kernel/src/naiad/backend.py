@@ -127,7 +127,7 @@ class Instance(Protocol):
 
     * `ready() -> str`: why it is not ready ("" if it is); called often, on another thread than `execute`; may block;
     * `sequence_ended(correlation_id, reason)`: a sequence of which it has executed requests is over, for a
-      `naiad.scheduler.SequenceEndReason`; called on the thread of `execute`, after the earlier batches;
+      `naiad_kit.sequences.SequenceEndReason`; called on the thread of `execute`, after the earlier batches;
     * `concurrency: int`: how many batches it takes at once if `execute` returns futures (1 without it);
     * `input_devices: Collection[Device]`: the devices whose tensors it takes by `Batch.resident`.
     """

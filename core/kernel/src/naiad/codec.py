@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from naiad.backend import Answer, Instance, Reply, Reschedule
 from naiad.batch import Batch, Sender
 from naiad.errors import NaiadError
-from naiad.scheduler import Dispatch, SequenceEnd, SequenceEndReason, Ticket
+from naiad.scheduler import Dispatch, Ticket
 from naiad.server import Outcome
 from naiad.types import Request, Response
 from naiad_tensors.ragged import BatchLayout
@@ -175,11 +175,11 @@ class QueueCodec(StickyRoutes, Protocol):
     def lost(self, slot: int) -> None:
         """The instance of that slot has died with its state."""
 
-    def ended(self, ends: Sequence[SequenceEnd]) -> None:
-        """The scheduler has ended these sequences."""
+    def ended(self, ends: Sequence[Any]) -> None:
+        """The scheduler has ended these sequences (`Decision.ended`)."""
 
-    def end_all(self, reason: SequenceEndReason) -> None:
-        """End all sequences: the version goes out of service, or a new scheduler replaces one that failed."""
+    def end_all(self, unloading: bool) -> None:
+        """End all sequences: the version is unloaded, or else a new scheduler replaces one that failed."""
 
 
 class BatchCodec(Protocol):

@@ -7,7 +7,7 @@ with a virtual one. Times are absolute seconds on whatever clock the driver uses
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from naiad_config import ModelConfig
 
@@ -54,66 +54,30 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One row of a batch of sequences.
-
-    `ticket` is the request in it; 0 is a row without one, which keeps the indices of the others. `sequence` is
-    the number that the scheduler has given to the sequence: from 1 up, used once, whatever the caller's
-    correlation id. `start` and `end` say that this is its first or its last request; a sequence may start anew.
-    """
-
-    ticket: int
-    sequence: int = 0
-    start: bool = False
-    end: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Dispatch:
     """These tickets go to that instance now, as one batch in this order; `reason` says why the batch closed.
 
-    `rows` lays a batch of sequences out, each of `tickets` in one of them and in the same order; () is no sequences.
+    `rows` is for the batch codec: the layout of a batch of sequences (`naiad_kit.sequences.Row`), each of `tickets` in
+    one row and in the same order.
     """
 
     instance: int
     tickets: tuple[int, ...]
     reason: str
-    rows: tuple[Row, ...] = ()
-
-
-class SequenceEndReason(StrEnum):
-    """Why a sequence is over."""
-
-    END = "end"
-    """Its last request was executed."""
-    IDLE = "idle"
-    """It sent no request for too long."""
-    CANCELLED = "cancelled"
-    """A request of it was taken back."""
-    UNLOAD = "unload"
-    """The model goes out of service."""
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceEnd:
-    """That sequence, of which that instance has executed requests, is over before a request said that it ends."""
-
-    instance: int
-    sequence: int
-    reason: SequenceEndReason
+    rows: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What to do now. `wake_at` is when to ask again if nothing else happens before (None: no need).
 
-    `ended` are sequences that are over without a last request; those that end with one are not named.
+    `ended` is for the batch codec: sequences that are over without a last request (`naiad_kit.sequences.SequenceEnd`).
     """
 
     dispatches: tuple[Dispatch, ...] = ()
     drops: tuple[Drop, ...] = ()
     wake_at: float | None = None
-    ended: tuple[SequenceEnd, ...] = ()
+    ended: tuple[Any, ...] = ()
 
 
 NOTHING = Decision()

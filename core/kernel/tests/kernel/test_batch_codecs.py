@@ -15,7 +15,7 @@ from naiad.backend import Answer, Instance, ModelContext, Reschedule
 from naiad.batch import Batch
 from naiad.codec import CodecQueue, Completion, Execution, QueuedRequest, ResponseBuilder
 from naiad.errors import InternalError, NaiadError
-from naiad.scheduler import Dispatch, SequenceEnd, SequenceEndReason, Ticket
+from naiad.scheduler import Dispatch, Ticket
 from naiad.server import Outcome
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
@@ -78,11 +78,11 @@ class OneByOne:
     def lost(self, slot: int) -> None:
         self._perhaps("lost")
 
-    def ended(self, ends: Sequence[SequenceEnd]) -> None:
+    def ended(self, ends: Sequence[Any]) -> None:
         self._perhaps("ended")
 
-    def end_all(self, reason: SequenceEndReason) -> None:
-        self._perhaps(f"end_all {reason}")
+    def end_all(self, unloading: bool) -> None:
+        self._perhaps("end_all unload" if unloading else "end_all")
 
     def _perhaps(self, method: str) -> None:
         self.calls.append(method)

@@ -10,7 +10,7 @@ from naiad.backend import Answer, Instance, ModelContext, Reply
 from naiad.batch import Batch, Sender
 from naiad.codec import BatchCodec, Execution, QueueCodec, QueuedRequest, ReplyReader
 from naiad.errors import NaiadError, WorkerDiedError
-from naiad.scheduler import Dispatch, Scheduler, SchedulerFactory, SequenceEndReason, Ticket
+from naiad.scheduler import Dispatch, Scheduler, SchedulerFactory, Ticket
 from naiad.server import Outcome
 from naiad.types import Request, Response
 from naiad_tensors.tensors import Tensor
@@ -144,7 +144,7 @@ class _History:
             elif not any(self._executing.values()):
                 break
         self._require(not self._waiting, f"requests wait for ever: {list(self._waiting)}")
-        self._queue.end_all(SequenceEndReason.UNLOAD)
+        self._queue.end_all(True)
         self._require(self._queue.live == 0, f"{self._queue.live} sequences are live after the last one has ended")
         self._require(self._queue.open == 0, f"{self._queue.open} sequences are open after the last one has ended")
 

@@ -3,7 +3,8 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from naiad.scheduler import DropReason, Row, SequenceEndReason
+from naiad.scheduler import DropReason
+from naiad_kit.sequences import Row, SequenceEndReason
 
 
 @dataclass(frozen=True, slots=True)

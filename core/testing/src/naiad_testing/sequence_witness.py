@@ -6,7 +6,8 @@ It keeps its own account of which requests make a sequence, from the arrivals al
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from naiad.scheduler import DropReason, Row, SequenceEndReason
+from naiad.scheduler import DropReason
+from naiad_kit.sequences import Row, SequenceEndReason
 from naiad_testing.history import Arrival, Departed, Dropped, Ended, Log, Lost, Sent, SequenceOver, Streamed
 
 _ROUNDING = 1e-9

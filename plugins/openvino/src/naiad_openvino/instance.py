@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from naiad.backend import Answer, Batch
-from naiad.scheduler import SequenceEndReason
 from naiad_kit.backends.execution import run_each_alone, run_or_each_alone
 from naiad_kit.backends.interface import NarrowInputs
+from naiad_kit.sequences import SequenceEndReason
 from naiad_openvino.runtime import describe_error
 from naiad_openvino.tensors import OutputMemory, read_output, to_input
 from naiad_openvino.variables import Variables

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Container, Hashable
 
-from naiad.scheduler import Dispatch, Row
+from naiad.scheduler import Dispatch
+from naiad_kit.sequences import Row
 from naiad_scheduler_sequence.batcher import Formed
 from naiad_scheduler_sequence.heads import Heads
 from naiad_scheduler_sequence.reasons import Reason

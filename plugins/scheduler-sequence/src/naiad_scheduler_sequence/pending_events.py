@@ -1,6 +1,7 @@
 """Pending events of the sequence scheduler: drops and sequence ends that its next decision reports."""
 
-from naiad.scheduler import Drop, DropReason, SequenceEnd, SequenceEndReason
+from naiad.scheduler import Drop, DropReason
+from naiad_kit.sequences import SequenceEnd, SequenceEndReason
 
 
 class PendingEvents:

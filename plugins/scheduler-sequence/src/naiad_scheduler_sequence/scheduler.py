@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable, Sequence
 
-from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, SequenceEndReason, Ticket
+from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Ticket
+from naiad_kit.sequences import SequenceEndReason
 from naiad_scheduler_sequence.admission import AdmissionRules
 from naiad_scheduler_sequence.backlog import Backlog
 from naiad_scheduler_sequence.batcher import Batcher

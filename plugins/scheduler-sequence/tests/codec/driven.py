@@ -17,10 +17,11 @@ from naiad._engine.statistics import VersionCounters
 from naiad.backend import Answer, Instance, ModelContext, Reply
 from naiad.batch import Batch
 from naiad.errors import ModelFailedError, NaiadError
-from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, Row, SequenceEnd, SequenceEndReason, Ticket
+from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, Ticket
 from naiad.server import Outcome
 from naiad.types import Request, Response
 from naiad_config.text import read_text
+from naiad_kit.sequences import Row, SequenceEnd, SequenceEndReason
 from naiad_scheduler_sequence.codec.codec import sequence_codec
 from naiad_scheduler_sequence.codec.queue_codec import SequenceQueueCodec
 from naiad_tensors.tensors import Tensor

@@ -13,8 +13,9 @@ from naiad.errors import (
     UnavailableError,
     WorkerDiedError,
 )
-from naiad.scheduler import Decision, Dispatch, Drop, DropReason, Row, SequenceEndReason
+from naiad.scheduler import Decision, Dispatch, Drop, DropReason
 from naiad.types import Request
+from naiad_kit.sequences import Row, SequenceEndReason
 from naiad_testing.loops import turns
 
 from .driven import DrivenSequences, end, failing, summing

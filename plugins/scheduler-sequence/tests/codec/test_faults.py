@@ -3,7 +3,7 @@
 import pytest
 
 from naiad.errors import InternalError
-from naiad.scheduler import Row
+from naiad_kit.sequences import Row
 
 from .driven import DrivenSequences, summing
 

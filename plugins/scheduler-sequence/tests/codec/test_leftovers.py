@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from naiad.scheduler import Row
+from naiad_kit.sequences import Row
 
 from .driven import DrivenSequences, summing
 

@@ -3,7 +3,7 @@
 import pytest
 
 from naiad.backend import Answer, Batch
-from naiad.scheduler import SequenceEndReason
+from naiad_kit.sequences import SequenceEndReason
 from naiad_scheduler_sequence.codec.endings import notify_end
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from naiad.backend import RESCHEDULE, Reschedule
 from naiad.batch import Batch
 from naiad.errors import ModelFailedError, UnavailableError
-from naiad.scheduler import Drop, DropReason, Row
+from naiad.scheduler import Drop, DropReason
+from naiad_kit.sequences import Row
 from naiad_testing.loops import turns
 
 from .driven import SUM, DrivenSequences, config_of, end, failing, reply, seen, sent, summing

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from naiad.errors import InternalError
-from naiad.scheduler import Decision, Dispatch, Row
+from naiad.scheduler import Decision, Dispatch
+from naiad_kit.sequences import Row
 from naiad_testing.loops import turns
 
 from .driven import SUM, DrivenSequences, config_of, seen, summing

@@ -6,7 +6,7 @@ import numpy as np
 
 from naiad.backend import Reply
 from naiad.batch import Batch
-from naiad.scheduler import Row
+from naiad_kit.sequences import Row
 
 from .driven import SUM, DrivenSequences, config_of, summing
 

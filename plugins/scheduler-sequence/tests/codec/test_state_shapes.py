@@ -7,7 +7,7 @@ import pytest
 
 from naiad.batch import Batch
 from naiad.errors import ModelFailedError
-from naiad.scheduler import Row
+from naiad_kit.sequences import Row
 from naiad_testing.tracing import FakeTrace
 
 from .driven import DrivenSequences, config_of

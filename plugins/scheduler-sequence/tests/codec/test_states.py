@@ -5,7 +5,7 @@ import pytest
 
 from naiad.backend import Reply
 from naiad.errors import ModelFailedError
-from naiad.scheduler import Row
+from naiad_kit.sequences import Row
 
 from .driven import SUM, DrivenSequences, config_of, end, failing, summing
 

@@ -3,7 +3,7 @@
 import pytest
 
 from naiad.errors import ModelFailedError
-from naiad.scheduler import Row
+from naiad_kit.sequences import Row
 from naiad_scheduler_sequence.codec.rows import NullSender
 from naiad_testing.loops import turns
 

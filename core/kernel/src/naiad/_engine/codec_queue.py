@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import cast
+from typing import Any, cast
 
 from naiad._engine.call import Call
 from naiad._engine.containment import logged
@@ -19,7 +19,7 @@ from naiad.codec import BatchCodec, QueueCodec, QueuedRequest, ReplyReader
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import ExecutionGate
 from naiad.foreign_errors import describe_error, raise_interrupt
-from naiad.scheduler import Dispatch, Drop, Scheduler, SequenceEnd, SequenceEndReason, Ticket
+from naiad.scheduler import Dispatch, Drop, Scheduler, Ticket
 
 _logger = logging.getLogger("naiad.model")
 
@@ -79,7 +79,7 @@ class CodecModelQueue(ModelQueue):
 
     def retire(self) -> None:
         """The version goes out of service: what the codec knows is over."""
-        self._guarded(self.codec.end_all, SequenceEndReason.UNLOAD)
+        self._guarded(self.codec.end_all, True)
 
     # For the codec: see `naiad.codec.CodecQueue`
 
@@ -179,7 +179,7 @@ class CodecModelQueue(ModelQueue):
     def _is_drained(self) -> bool:
         return not self.outstanding and not self.codec.open
 
-    def _sequences_ended(self, ends: Sequence[SequenceEnd]) -> None:
+    def _sequences_ended(self, ends: Sequence[Any]) -> None:
         self.codec.ended(ends)
 
     def _state_lost(self, slot: int) -> None:
@@ -189,7 +189,7 @@ class CodecModelQueue(ModelQueue):
         super()._start_scheduler()
         self._arrive = self._arrived
         if self._is_open:  # what is under way is the old scheduler's
-            self._guarded(self.codec.end_all, SequenceEndReason.CANCELLED)
+            self._guarded(self.codec.end_all, False)
 
     def _guarded(self, act: Callable[..., None], *arguments: object) -> None:
         """Call the codec; what it raises is logged, because nothing may hang for it."""

@@ -5,6 +5,7 @@ import functools
 import logging
 from collections.abc import Callable, Hashable, Sequence
 from time import monotonic
+from typing import Any
 
 from naiad._engine.alarm import Alarm
 from naiad._engine.call import Call
@@ -21,7 +22,7 @@ from naiad.codec import QueueCodec, ReplyReader
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import ExecutionGate, Suspension
 from naiad.foreign_errors import describe_error, raise_interrupt
-from naiad.scheduler import Dispatch, Drop, Scheduler, SequenceEnd, Ticket
+from naiad.scheduler import Dispatch, Drop, Scheduler, Ticket
 from naiad.server import Deliver
 from naiad.types import Request
 
@@ -408,7 +409,7 @@ class ModelQueue:
     def _is_drained(self) -> bool:
         return not self.outstanding
 
-    def _sequences_ended(self, ends: Sequence[SequenceEnd]) -> None:
+    def _sequences_ended(self, ends: Sequence[Any]) -> None:
         """The scheduler has ended these sequences, of which a queue without a codec knows nothing."""
 
     def _state_lost(self, slot: int) -> None:

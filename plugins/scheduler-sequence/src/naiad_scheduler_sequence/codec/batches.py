@@ -7,8 +7,9 @@ from operator import attrgetter
 
 from naiad.batch import Sender
 from naiad.codec import CodecQueue, Execution, QueuedRequest
-from naiad.scheduler import Dispatch, Row
+from naiad.scheduler import Dispatch
 from naiad.types import Request
+from naiad_kit.sequences import Row
 from naiad_scheduler_sequence.codec.answers import RowReader, SequenceAnswers
 from naiad_scheduler_sequence.codec.live import LiveSequences
 from naiad_scheduler_sequence.codec.rows import BatchRow, LiveSequence, NullSender, SequenceBatch

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from naiad.backend import Answer, Batch, Instance, ModelContext, Reschedule
 from naiad.codec import CodecQueue, ResponseBuilder
-from naiad.scheduler import SequenceEndReason
 from naiad.server import Outcome
 from naiad.types import Request
+from naiad_kit.sequences import SequenceEndReason
 from naiad_scheduler_sequence.codec.answers import SequenceAnswers
 from naiad_scheduler_sequence.codec.queue_codec import SequenceQueueCodec
 from naiad_scheduler_sequence.codec.tensors import SequenceTensors, sequence_tensors

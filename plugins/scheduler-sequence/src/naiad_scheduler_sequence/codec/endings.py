@@ -4,7 +4,7 @@ import inspect
 import logging
 
 from naiad.backend import Instance
-from naiad.scheduler import SequenceEndReason
+from naiad_kit.sequences import SequenceEndReason
 
 _logger = logging.getLogger("naiad.model")
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from naiad.scheduler import Row, SequenceEndReason, Ticket
+from naiad.scheduler import Ticket
+from naiad_kit.sequences import Row, SequenceEndReason
 from naiad_scheduler_sequence.codec.rows import BatchRow, LiveSequence
 from naiad_scheduler_sequence.codec.tensors import SequenceTensors
 

@@ -9,9 +9,10 @@ from naiad.backend import Reschedule
 from naiad.batch import Batch
 from naiad.codec import CodecQueue, Completion, Execution, QueuedRequest
 from naiad.errors import NaiadError
-from naiad.scheduler import Dispatch, SequenceEnd, SequenceEndReason, Ticket
+from naiad.scheduler import Dispatch, Ticket
 from naiad.server import Outcome
 from naiad.types import Request
+from naiad_kit.sequences import SequenceEnd, SequenceEndReason
 from naiad_scheduler_sequence.codec.answers import SequenceAnswers
 from naiad_scheduler_sequence.codec.batches import SequenceBatchBuilder
 from naiad_scheduler_sequence.codec.endings import notify_end
@@ -108,9 +109,9 @@ class SequenceQueueCodec:
         for end in ends:
             self._live.ended(end.sequence, end.reason)
 
-    def end_all(self, reason: SequenceEndReason) -> None:
+    def end_all(self, unloading: bool) -> None:
         """All sequences are over: a new scheduler numbers them from 1 again, and an unloaded model has none."""
-        self._live.end_all(reason)
+        self._live.end_all(SequenceEndReason.UNLOAD if unloading else SequenceEndReason.CANCELLED)
 
     def _take_back(
         self, batch: SequenceBatch, outcomes: Sequence[Outcome | Reschedule | None], error: NaiadError | None
