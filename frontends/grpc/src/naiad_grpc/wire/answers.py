@@ -44,5 +44,5 @@ def http_refusal(status: int) -> bytes:
 
 
 def _status_fields(error: RpcError) -> list[tuple[bytes, bytes]]:
-    message = quote(error.message, safe=_PRINTABLE).encode()
+    message = quote(error.message, safe=_PRINTABLE, errors="replace").encode()
     return [(b"grpc-status", b"%d" % error.code), (b"grpc-message", message)]

@@ -25,6 +25,8 @@ def decompress(content: Buffer, encoding: str, most: int) -> bytes:
         message = decompressor.decompress(content, most + 1)
         if len(message) <= most and not decompressor.eof:
             raise RpcError(Code.INTERNAL, f"the {encoding} content of a message is not complete")
+        if decompressor.unused_data:
+            raise RpcError(Code.INTERNAL, f"there are bytes after the {encoding} content of a message")
     except zlib.error as error:
         raise RpcError(Code.INTERNAL, f"the {encoding} content of a message is broken: {error}") from None
     if len(message) > most:

@@ -99,6 +99,6 @@ def _from_base64(text: bytes) -> bytes:
     """The bytes of base64 with or without padding; b"" for what is not base64."""
     text = text.strip().rstrip(b"=")
     try:
-        return binascii.a2b_base64(text + _PADDING.get(len(text) % 4, b"="))
+        return binascii.a2b_base64(text + _PADDING.get(len(text) % 4, b"="), strict_mode=True)
     except binascii.Error:
         return b""

@@ -1,0 +1,134 @@
+"""Framed messages: prefixes, lengths and flags, however the data of a stream is cut."""
+
+import tracemalloc
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from naiad_grpc.statuses import Code, RpcError
+from naiad_grpc.wire.message_reader import MessageReader, prefix
+
+MOST = 1000
+
+
+def framed(content, flag=0):
+    return bytes((flag,)) + len(content).to_bytes(4, "big") + content
+
+
+def read(*parts, most=MOST):
+    """The messages of a request that came in these parts, and the reader."""
+    reader = MessageReader(most)
+    messages = [message for part in parts for message in reader.read(part)]
+    return [(compressed, bytes(content)) for compressed, content in messages], reader
+
+
+def failure(*parts):
+    with pytest.raises(RpcError) as caught:
+        read(*parts)
+    return caught.value.code, caught.value.message
+
+
+@pytest.mark.parametrize("view", [bytes, memoryview])
+def test_a_message_that_comes_whole_is_read(view):
+    messages, reader = read(view(framed(b"abc")))
+
+    assert messages == [(False, b"abc")]
+    assert reader.is_between_messages
+
+
+def test_an_empty_message_is_a_message():
+    assert read(framed(b"") * 3)[0] == [(False, b"")] * 3
+
+
+def test_no_data_is_no_message():
+    messages, reader = read(b"", b"")
+
+    assert (messages, reader.is_between_messages) == ([], True)
+
+
+def test_messages_that_come_together_are_read_in_order():
+    assert read(framed(b"a") + framed(b"bc", 1) + framed(b""))[0] == [(False, b"a"), (True, b"bc"), (False, b"")]
+
+
+@given(
+    messages=some.lists(some.tuples(some.booleans(), some.binary(max_size=50)), max_size=6),
+    cuts=some.lists(some.integers(0, 400), max_size=12),
+    view=some.booleans(),
+)
+def test_any_cut_of_the_data_gives_the_same_messages(messages, cuts, view):
+    whole = b"".join(framed(content, compressed) for compressed, content in messages)
+    edges = sorted({0, len(whole), *(cut for cut in cuts if cut < len(whole))})
+    parts = [whole[start:end] for start, end in pairwise(edges)]
+
+    results, reader = read(*map(memoryview, parts) if view else parts)
+
+    assert results == messages
+    assert reader.is_between_messages
+    assert reader.missing == 0
+
+
+@pytest.mark.parametrize("size", range(1, 12))
+def test_a_request_that_ends_within_a_message_is_noticed(size):
+    content = framed(b"abcdefg")
+
+    messages, reader = read(content[:size])
+
+    assert (messages, reader.is_between_messages) == (
+        ([], False) if size < len(content) else ([(False, b"abcdefg")], True)
+    )
+
+
+def test_what_is_missing_of_a_message_is_known_once_its_prefix_has_come():
+    _, reader = read(prefix(600) + bytes(100))
+
+    assert (reader.size, reader.missing) == (600, 500)
+
+
+@pytest.mark.parametrize("flag", [2, 3, 0x80, 0xFF])
+def test_a_flag_other_than_0_and_1_is_an_internal_error(flag):
+    code, reason = failure(bytes((flag,)) + bytes(4))
+
+    assert code is Code.INTERNAL
+    assert f"starts with {flag}" in reason
+
+
+def test_a_message_at_the_limit_is_read_and_one_above_is_refused_by_its_prefix():
+    assert len(read(framed(bytes(MOST)))[0]) == 1
+    code, reason = failure(prefix(MOST + 1))
+
+    assert code is Code.RESOURCE_EXHAUSTED
+    assert "larger than max (1001 vs. 1000)" in reason
+
+
+def test_the_largest_length_of_the_prefix_costs_nothing():
+    tracemalloc.start()
+
+    code, _ = failure(b"\x00\xff\xff\xff\xff", bytes(100))
+
+    assert code is Code.RESOURCE_EXHAUSTED
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_a_long_message_is_put_together_in_one_buffer():
+    reader = MessageReader(1 << 20)
+    part = bytes(1 << 14)
+    reader.read(prefix(1 << 20))
+    tracemalloc.start()
+
+    messages = [message for _ in range(64) for message in reader.read(part)]
+
+    assert [len(content) for _, content in messages] == [1 << 20]
+    assert tracemalloc.get_traced_memory()[1] < 1 << 16
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("size", "compressed", "expected"), [(0, False, "00 00000000"), (258, True, "01 00000102")])
+def test_a_prefix_is_a_flag_and_four_bytes_of_length(size, compressed, expected):
+    assert prefix(size, compressed) == bytes.fromhex(expected)
+
+
+def test_the_longest_message_has_a_prefix():
+    assert prefix(2**32 - 1) == b"\x00\xff\xff\xff\xff"
