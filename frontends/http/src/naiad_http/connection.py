@@ -123,7 +123,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have arrived: serve the requests that they complete."""
-        if self._busy or (self._flow.write_paused and not self._reader.in_body):
+        if self._busy or (self._flow.write_paused and self._reader.begun is None):
             self._reader.keep(nbytes)
             if len(self._reader.kept) > self._context.most_pipelined:
                 self._flow.pause_reading()
@@ -223,7 +223,7 @@ class Connection(asyncio.BufferedProtocol):
                 if self._busy or self._refused or self._flow.write_paused or self._transport.is_closing():
                     return
                 event = self._reader.next_event()
-            if self._reader.kept or self._reader.in_body:
+            if self._reader.kept or self._reader.begun is not None:
                 self._watch.begin()
         except HttpError as error:
             self._refuse(error)
@@ -255,6 +255,12 @@ class Connection(asyncio.BufferedProtocol):
         """Continue with the bytes that arrived while a request was in flight or writing was paused."""
         if self._advancing or self._refused or self._transport.is_closing():
             return
+        if self._reader.kept or self._reader.begun is not None:
+            self._continue()
+        if self._flow.read_paused and not self._has_enough():
+            self._flow.read_on()
+
+    def _continue(self) -> None:
         try:
             event = self._reader.next_event()
         except HttpError as error:
@@ -262,10 +268,8 @@ class Connection(asyncio.BufferedProtocol):
         else:
             if event is not None:
                 self._advance(event)
-            elif self._reader.kept or self._reader.in_body:
+            elif self._reader.kept or self._reader.begun is not None:
                 self._watch.begin()
-        if self._flow.read_paused and not self._has_enough():
-            self._flow.read_on()
 
     def _has_enough(self) -> bool:
         """Whether so many bytes of later requests wait that reading must pause until the one in flight is answered."""

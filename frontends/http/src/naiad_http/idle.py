@@ -45,7 +45,7 @@ class IdleWatch:
     def begin(self) -> None:
         """Bytes of an incomplete request arrived: start the timeout of its head or body."""
         self.moved = self._loop.time()
-        in_body = self._reader.in_body
+        in_body = self._reader.begun is not None
         if not self.began or in_body != self._in_body:
             self.began, self._in_body = self.moved, in_body
             due = self._next_due()

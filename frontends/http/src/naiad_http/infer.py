@@ -41,7 +41,8 @@ class Inference:
         received_ns = monotonic_ns()
         request, form = self._decoder.decode(request_head, front, rest)
         request.received_ns = received_ns
-        _limit_time(request, request_head)
+        if request_head.timeout is not None:
+            request.deadline = monotonic() + request_head.timeout
         return request, form
 
     def is_large(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> bool:
@@ -61,7 +62,8 @@ class Inference:
         read = await self.threads.run(partial(self._decoder.read, request_head, front, rest))
         request, form = self._decoder.complete(request_head, read)
         request.received_ns = received_ns
-        _limit_time(request, request_head)
+        if request_head.timeout is not None:
+            request.deadline = monotonic() + request_head.timeout
         return request, form
 
     async def decode_large_generate(self, request_head: RequestHead, body: Buffer) -> Request:
@@ -74,7 +76,8 @@ class Inference:
         received_ns = monotonic_ns()
         request = self._generate_decoder.decode(request_head, body)
         request.received_ns = received_ns
-        _limit_time(request, request_head)
+        if request_head.timeout is not None:
+            request.deadline = monotonic() + request_head.timeout
         return request
 
     def load_headers(self, request_head: RequestHead) -> Headers:
@@ -110,8 +113,3 @@ class Inference:
 
     def _batches(self, model: str, version: int) -> bool:
         return self._server.model_config(model, version).max_batch_size > 0
-
-
-def _limit_time(request: Request, request_head: RequestHead) -> None:
-    if request_head.timeout is not None:
-        request.deadline = monotonic() + request_head.timeout

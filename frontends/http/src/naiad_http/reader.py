@@ -64,7 +64,7 @@ class RequestReader:
         self._budget = budget or ByteBudget(sys.maxsize)
         self._limit = limit
         self._scratch = scratch
-        self._begun: FixedBody | ChunkedBody | SkippedBody | None = None
+        self.begun: FixedBody | ChunkedBody | SkippedBody | None = None  # the body that the next bytes belong to
         self._searched = 0
         self._newlines = 0  # bytes of empty lines since the latest request
         self._discarding = False
@@ -72,30 +72,25 @@ class RequestReader:
         self.reserved = 0  # bytes of the budget that this connection has
 
     @property
-    def in_body(self) -> bool:
-        """Whether the next bytes belong to a body."""
-        return self._begun is not None
-
-    @property
     def body_size(self) -> int:
         """The number of bytes of the current body that have arrived."""
-        return 0 if self._begun is None else self._begun.size
+        return 0 if self.begun is None else self.begun.size
 
     @property
     def missing(self) -> str:
         """The error message for the missing part of the current request; "" between requests."""
-        if self._begun is not None:
-            return self._begun.missing
+        if self.begun is not None:
+            return self.begun.missing
         return "the request ends within its headers" if self.kept else ""
 
     def buffer(self) -> memoryview:
         """The buffer for the next bytes."""
-        begun = self._begun
+        begun = self.begun
         return self._scratch.view if begun is None else begun.buffer(self._scratch)
 
     def received(self, count: int) -> Event:
         """Take in the first `count` bytes of the buffer, and return the next event."""
-        begun = self._begun
+        begun = self.begun
         if type(begun) is FixedBody:
             begun.filled += count
             refusal = self._reserve_ahead(begun) if begun.filled > self.reserved else None
@@ -122,13 +117,14 @@ class RequestReader:
 
     def next_event(self) -> Event:
         """The next event of the kept bytes."""
-        if type(self._begun) is SkippedBody:
-            self._skip(self._begun)
+        if type(self.begun) is SkippedBody:
+            self._skip(self.begun)
         if not self.kept:
             return None
-        if self._begun is None and self.kept.find(_END_OF_HEAD, self._searched) < 0:
+        if self.begun is None and self.kept.find(_END_OF_HEAD, self._searched) < 0:
             self._searched = max(0, len(self.kept) - len(_END_OF_HEAD) + 1)
-            _refuse_long_head(len(self.kept))
+            if len(self.kept) > LONGEST_HEAD:
+                raise _long_head()
             return None
         self._searched = 0
         event, taken = self._read(self.kept, memoryview(self.kept))
@@ -140,13 +136,13 @@ class RequestReader:
         del self.kept[:count]
         begun.rest -= count
         if not begun.rest:
-            self._begun = None
+            self.begun = None
 
     def discard(self) -> None:
         """Discard all further bytes."""
         self._discarding = True
         self.release()
-        self._begun = None
+        self.begun = None
         self.kept = bytearray()
 
     def release(self) -> None:
@@ -172,7 +168,7 @@ class RequestReader:
 
     def _read(self, content: bytearray, view: memoryview) -> tuple[Event, int]:
         """The next event of these bytes, and the number of bytes that it takes; no view on them may remain."""
-        if self._begun is not None:
+        if self.begun is not None:
             return self._read_chunks(view)
         end = len(view)
         start = self._skip_newlines(content, end) if content[0] in b"\r\n" else 0
@@ -180,7 +176,8 @@ class RequestReader:
         if border < 0:
             return None, start
         begin = border + len(_END_OF_HEAD)
-        _refuse_long_head(begin - start)
+        if begin - start > LONGEST_HEAD:
+            raise _long_head()
         self._newlines = 0
         head = self._heads.read(bytes(view[start:begin]))
         stop = begin + head.length
@@ -209,31 +206,31 @@ class RequestReader:
             raise too_large(head.length, self._limit)
         event: Event = Signal.CONTINUE if head.expects_continue and not view else None
         if head.chunked:
-            self._begun = ChunkedBody(head, ChunkReader(self._limit, padding_of(head, 0)))
+            self.begun = ChunkedBody(head, ChunkReader(self._limit, padding_of(head, 0)))
             return (event, 0) if event else self._read_chunks(view)
         try:
             if head.length > UNCHARGED_BYTES:
                 self._budget.check(head.length)
-            self._begun = FixedBody.of(head)
+            self.begun = FixedBody.of(head)
         except UnavailableError as error:
             return Refusal(error.with_traceback(None)), 0
         except MemoryError as error:
             reason = f"there is no memory for a body of {head.length} bytes now; try again later, or send less at once"
             raise HttpError(503, reason, (("Retry-After", "1"),)) from error
-        self._begun.body[: len(view)] = view
-        self._begun.filled = len(view)
-        return self._reserve_ahead(self._begun) or event, len(view)
+        self.begun.body[: len(view)] = view
+        self.begun.filled = len(view)
+        return self._reserve_ahead(self.begun) or event, len(view)
 
     def _refuse(self, head: HttpHead, refusal: NaiadError | HttpError, size: int) -> tuple[Event, int]:
         """Refuse a head; `size` bytes of its body have arrived."""
         closes = head.chunked or head.expects_continue or head.length > _MOST_SKIPPED or head.method == "HEAD"
         if closes:
             return Refusal(refusal), 0
-        self._begun = SkippedBody(head.length - size)
+        self.begun = SkippedBody(head.length - size)
         return Message(head, b"", b""), size
 
     def _read_chunks(self, view: memoryview) -> tuple[Event, int]:
-        begun = self._begun
+        begun = self.begun
         if type(begun) is not ChunkedBody:
             return None, 0
         taken = begun.chunks.feed(view)
@@ -245,12 +242,11 @@ class RequestReader:
         return (self._complete(begun.message()) if begun.chunks.done else None), taken
 
     def _complete(self, message: Message) -> Message:
-        self._begun = None
+        self.begun = None
         return message
 
 
-def _refuse_long_head(size: int) -> None:
-    if size > LONGEST_HEAD:
-        raise HttpError(
-            431, f"the request line and headers take more than {LONGEST_HEAD} bytes; send fewer or shorter ones"
-        )
+def _long_head() -> HttpError:
+    return HttpError(
+        431, f"the request line and headers take more than {LONGEST_HEAD} bytes; send fewer or shorter ones"
+    )

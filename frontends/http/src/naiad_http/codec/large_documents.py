@@ -36,7 +36,7 @@ def parse_document(text: Buffer) -> Any:
 
     Raises InvalidArgumentError, and TooLargeError for a large text with more than MAX_VALUES outside of such arrays.
     """
-    return parse(bytes(text)) if len(text) <= PIECE_BYTES else read_document(text)[0]
+    return parse(text) if len(text) <= PIECE_BYTES else read_document(text)[0]
 
 
 def read_document(text: Buffer) -> tuple[Any, bytes]:

@@ -18,6 +18,7 @@ from naiad_kit.buffers import Buffer, pack_strings
 from naiad_kit.frontends.classification import best_classes
 from naiad_tensors.tensors import Tensor
 
+_ndarray = np.ndarray  # numpy looks its names up at each use: 0.05 µs
 _FEW_BYTES = 4096
 """Up to this size a copy of a tensor costs less than one more buffer in a vectored write."""
 
@@ -141,7 +142,7 @@ def _json_output(name: str, datatype: str, shape: tuple[int, ...]) -> bytes:
 
 def _content(tensor: Tensor, on_thread: bool) -> tuple[Buffer, int]:
     """The bytes of a tensor in the layout of the protocol, and their number."""
-    array = tensor.array
+    array = tensor.payload if type(tensor.payload) is _ndarray else tensor.array
     if tensor.datatype == "BYTES":
         _leave_to_thread(tensor, on_thread)
         packed = pack_strings(array.ravel().tolist())
@@ -160,7 +161,7 @@ def json_content(tensor: Tensor, limit: int = MAX_JSON_OUTPUT, on_thread: bool =
     Raises InvalidArgumentError for an output that JSON cannot represent, TooLargeError for more than `limit` bytes, and
     LargeOutput, unless it runs `on_thread`, for an output that takes many milliseconds.
     """
-    array = tensor.array
+    array = tensor.payload if type(tensor.payload) is _ndarray else tensor.array
     is_text = tensor.datatype == "BYTES"
     if not on_thread and (needs_thread(tensor) if is_text else array.size > LARGE_ELEMENTS):
         raise LargeOutput
@@ -169,18 +170,18 @@ def json_content(tensor: Tensor, limit: int = MAX_JSON_OUTPUT, on_thread: bool =
             f"sending {tensor.datatype} data via JSON is not supported. "
             f"Please use the binary data format for output '{tensor.name}'"
         )
-    flat = array.reshape(-1)
     write = _json_strings if is_text else _json_numbers
-    if flat.size <= _PIECE:
-        text = write(flat, tensor.name)
+    if array.size <= _PIECE:
+        text = write(array.ravel(), tensor.name)
         if len(text) > limit:
             _check_json_size(len(text), tensor, limit)
         return text
-    _check_json_size(2 * flat.size, tensor, limit)  # a digit and a comma at least
+    _check_json_size(2 * array.size, tensor, limit)  # a digit and a comma at least
+    flat = array.reshape(-1)
     pieces: list[bytes] = []
     size = 1
     for start in range(0, flat.size, _PIECE):
-        piece = write(flat[start : start + _PIECE], tensor.name)[1:-1]
+        piece = write(flat[start : start + _PIECE].ravel(), tensor.name)[1:-1]
         size += len(piece) + 1
         _check_json_size(size, tensor, limit)
         pieces.append(piece)
@@ -188,8 +189,8 @@ def json_content(tensor: Tensor, limit: int = MAX_JSON_OUTPUT, on_thread: bool =
 
 
 def _json_numbers(flat: np.ndarray, _name: str) -> bytes:
-    text = orjson.dumps(np.ascontiguousarray(flat), option=orjson.OPT_SERIALIZE_NUMPY)
-    if b"null" in text:  # orjson writes values that are not finite so
+    text = orjson.dumps(flat, option=orjson.OPT_SERIALIZE_NUMPY)
+    if text.find(b"null") >= 0:  # orjson writes values that are not finite so
         values = (str(value) for value in flat)
         return "[{}]".format(",".join(_NOT_FINITE.get(value, value) for value in values)).encode()
     return text

@@ -16,6 +16,9 @@ from naiad_kit.frontends.parameters import NO_PARAMETERS, Parameters
 from naiad_kit.shared_memory import SharedInput
 from naiad_tensors.tensors import Tensor
 
+_ALL_OUTPUTS = Outputs()
+_ALL_AS_JSON = ResponseForm(AS_JSON)
+
 
 @dataclass(slots=True, eq=False)
 class RequestTemplate:
@@ -44,16 +47,22 @@ def read_template(text: Buffer, model: str, limit: int) -> RequestTemplate:
 
     Raises InvalidArgumentError for a request that is invalid whatever the model.
     """
-    document = as_object(parse_document(text), "request")
+    document = parse_document(text)
+    if type(document) is not dict:
+        document = as_object(document, "request")
     parameters = NO_PARAMETERS
     if "parameters" in document:
         parameters = read_parameters(as_object(document["parameters"], "parameters"))
-    inputs = as_array(member(document, "inputs", "the request"), "inputs")
+    inputs = document.get("inputs")
+    if type(inputs) is not list:
+        inputs = as_array(member(document, "inputs", "the request"), "inputs")
     names, tensors, binary, shared = _read_inputs(inputs, model, limit)
-    outputs = read_outputs(as_array(document["outputs"], "outputs")) if "outputs" in document else Outputs()
-    form = ResponseForm(AS_BINARY if parameters.binary_outputs else AS_JSON, outputs.forms)
+    outputs = read_outputs(as_array(document["outputs"], "outputs")) if "outputs" in document else _ALL_OUTPUTS
+    form = _ALL_AS_JSON
+    if outputs.forms or parameters.binary_outputs:
+        form = ResponseForm(AS_BINARY if parameters.binary_outputs else AS_JSON, outputs.forms)
     size = binary[-1].start + binary[-1].size if binary else 0
-    request_id = as_string(document.get("id", ""), "id")
+    request_id = as_string(document["id"], "id") if "id" in document else ""
     return RequestTemplate(
         request_id, parameters, names, tensors, binary, shared, outputs.names, form, outputs.shared, size
     )
