@@ -12,7 +12,11 @@ from naiad_custom.loops import LoopThread
 from naiad_custom.triton.execution import ExecutionScope, current_scope, enter_scope, leave_scope, outside_of_execute
 from naiad_custom.triton.readiness import reason_of
 from naiad_custom.triton.replies import reply_of
-from naiad_custom.triton.request import InferenceRequest, received_request
+from naiad_custom.triton.request import (
+    TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
+    InferenceRequest,
+    received_request,
+)
 from naiad_custom.triton.response import TRITONSERVER_RESPONSE_COMPLETE_FINAL, InferenceResponse
 from naiad_custom.triton.sender import Senders
 from naiad_custom.triton.suspension import suspendable_task
@@ -131,7 +135,7 @@ async def _outcome_of(answer: Coroutine[Any, Any, Any]) -> tuple[Any, BaseExcept
 
 def _reply(response: Any, request: InferenceRequest) -> Reply | NaiadError | Reschedule | None:
     sender = request._sender
-    if request._is_rescheduled:
+    if request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:  # a property takes 0.1 µs longer
         return _rescheduled(response)
     if type(response) is not InferenceResponse and not isinstance(response, InferenceResponse):
         if response is None and sender is not None:

@@ -232,6 +232,8 @@ def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> 
 
 def _by_name(request: InferenceRequest) -> dict[str, Tensor]:
     """The inputs by name, made when first asked for; later calls give the same objects."""
-    tensors = {name: received(name, tensor) for name, tensor in request._request.inputs.items()}
+    tensors: dict[str, Tensor] = {}
+    for name, tensor in request._request.inputs.items():  # a comprehension is a function of its own
+        tensors[name] = received(name, tensor)
     request._inputs = tensors
     return tensors
