@@ -13,6 +13,8 @@ from naiad_tensors.datatypes import tensor_type, wire_name, wire_name_of
 from naiad_tensors.devices import HOST, Device, DeviceTensor, OnDevice, is_on_device
 from naiad_tensors.tensors import Tensor, bytes_array, host_array
 
+_ndarray = np.ndarray  # numpy looks its names up at each use: 0.05 µs
+
 
 class Taker(Protocol):
     """A request, as far as the memory of its outputs is concerned."""
@@ -62,7 +64,7 @@ class DeclaredOutputs:
         return tensors
 
     def _tensor(self, name: str, value: Any, declared: _Output, batch_size: int, requests: Sequence[Taker]) -> Tensor:
-        if type(value) is np.ndarray:
+        if type(value) is _ndarray:
             array = value
         else:
             opened = self._opened(name, value)
@@ -70,7 +72,7 @@ class DeclaredOutputs:
                 return self._resident(name, opened, declared, batch_size, requests)
             array = opened
         datatype = declared.datatype
-        if array.dtype != declared.dtype or datatype == "BYTES":
+        if (array.dtype is not declared.dtype and array.dtype != declared.dtype) or datatype == "BYTES":
             array, datatype = self._converted(name, array, declared)
         shape = array.shape
         if self._strict:
