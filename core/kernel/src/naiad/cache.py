@@ -1,4 +1,4 @@
-"""Response caches as the kernel knows them: their factories, and the counters of a model version."""
+"""Response caches: their factories, and the counters of a model version."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable

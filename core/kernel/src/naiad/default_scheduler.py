@@ -21,7 +21,7 @@ class DefaultScheduling:
     choice = ""
 
     def create(self, config: ModelConfig, instances: int) -> Scheduler:
-        """A new queue; nothing of the configuration matters."""
+        """A new queue."""
         return FifoScheduler()
 
 
@@ -37,7 +37,7 @@ class FifoScheduler:
         return None
 
     def settle(self, tickets: Sequence[int], now: float) -> None:
-        """Forget the tickets that still wait; those that ran are forgotten already."""
+        """Forget the tickets that still wait."""
         for ticket in tickets:
             self._waiting.pop(ticket, None)
 

@@ -1,7 +1,4 @@
-"""The seams of the server: request stages, execution gates, kinds of workers, runners of the event loop, services.
-
-The hooks in `naiad.hookspecs` return these objects at start-up or when a model is loaded.
-"""
+"""The seams of the server: request stages, execution gates, kinds of workers, runners of the event loop, services."""
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
@@ -53,8 +50,8 @@ class StageCounters(Protocol):
     def failed(self, total_ns: int) -> None:
         """A request failed for another reason."""
 
-    def cancelled(self, total_ns: int) -> None:
-        """A request was cancelled."""
+    def cancelled(self, total_ns: int, executing: bool = False) -> None:
+        """A request was cancelled while it waited, or executed."""
 
 
 class FindService(Protocol):
@@ -66,10 +63,10 @@ class FindService(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StageContext:
-    """The version that a stage is for, the options of the server, and the version's counters.
+    """The version that a stage is for, the options and services of the server, and the version's counters.
 
-    `service(kind)` finds a service of the server. `hold(request, deliver, cancelled)` makes what a stage returns for a
-    request that it keeps; `cancelled` is called when the caller cancels it.
+    `hold(request, deliver, cancelled)` makes the result of `submit` for a request that the stage keeps; `cancelled` is
+    called when the caller cancels it.
     """
 
     model: "ModelContext"
@@ -84,16 +81,29 @@ def requests_stage(value: object) -> bool:
     return value in (True, "1") or (isinstance(value, str) and value.lower() == "true")
 
 
+class HoldsRequests(Protocol):
+    """What holds requests: a stage, or all stages of a version. Every method is for the event loop's thread."""
+
+    @property
+    def outstanding(self) -> int:
+        """How many requests it holds, those that it passed on not included."""
+
+    async def drained(self) -> None:
+        """Return when it holds no request."""
+
+    def fail_all(self, error: "NaiadError") -> None:
+        """Deliver that error for every request that it holds."""
+
+
 @runtime_checkable
-class RequestStage(Protocol):
+class RequestStage(HoldsRequests, Protocol):
     """A layer around one model version; the hook `naiad_stages` makes it when the version is loaded.
 
-    With a `parameter`, a stage gets the clients' requests that have the request parameter of that name, before they are
-    checked, and passes on those whose value does not ask for the stage (`requests_stage`). Without one (""), it gets
-    every request to the version, steps of ensembles and calls of models included, between the check and the queue. Of
-    several stages the one with the smallest `order` gets a request first. A stage that reads tensors sets `host_only`:
-    they are in host memory then, as copies. Every method, and the result of `wrap`, is called on the event loop's
-    thread and must return at once.
+    A stage with a `parameter` gets the clients' requests that have that request parameter, before they are checked, and
+    passes on those whose value does not ask for it (`requests_stage`). A stage without one ("") gets every request to
+    the version, steps of ensembles and calls of models included, between the check and the queue. The stage with the
+    smallest `order` comes first. With `host_only` tensors are copies in host memory. Every method, and the result of
+    `wrap`, is called on the event loop's thread and must return at once.
     """
 
     parameter: str
@@ -101,20 +111,7 @@ class RequestStage(Protocol):
     host_only: bool
 
     def wrap(self, submit: Submit) -> Submit:
-        """A Submit that goes through this stage to `submit`; called once, first.
-
-        It returns the result of `submit`, or a `StageContext.hold`.
-        """
-
-    @property
-    def outstanding(self) -> int:
-        """How many requests the stage holds, those that it passed on not included."""
-
-    async def drained(self) -> None:
-        """Return when the stage holds no request."""
-
-    def fail_all(self, error: "NaiadError") -> None:
-        """Deliver that error for every request that the stage holds."""
+        """The Submit of this stage, called once, first: it returns the result of `submit`, or a `StageContext.hold`."""
 
 
 class Suspension(Protocol):
@@ -131,21 +128,15 @@ class Suspension(Protocol):
 class ExecutionGate(Protocol):
     """Decides when the slots of one model version may execute. Every method is for the event loop's thread.
 
-    A slot executes only while it holds a grant. Only `grant` gives grants, after `want`, `started` and `release`, so
-    that a slot that releases its grant and wants another competes with all others.
+    A slot executes only while it holds a grant. Grants are given by `grant` alone, so a slot that releases its grant
+    and wants another competes with all others.
     """
 
     def enter(self, placements: "Sequence[Placement]") -> None:
-        """The placements of the instances of the version's slots, which are numbered from 0 up.
-
-        Called once, when all instances are ready, before any other method but `close`.
-        """
+        """The placements of the slots' instances, from slot 0 up; called once, first, when all instances are ready."""
 
     def want(self, slot: int, granted: Callable[[int], None]) -> None:
-        """The slot is free and requests wait: a `grant` calls `granted(slot)` when it may execute.
-
-        Does nothing for a slot that waits or holds a grant.
-        """
+        """The slot is free and requests wait: a `grant` calls `granted(slot)`. Does nothing if it waits or has one."""
 
     def started(self, slot: int) -> None:
         """The slot uses its grant for an execution; a grant that is released without this is not counted."""
@@ -219,8 +210,9 @@ class WorkerHost(Protocol[ItemT]):
 class Worker(Protocol[ItemT]):
     """Runs one instance: makes it, executes its batches in order and closes it, all on one thread.
 
-    `started` has the instance or its error; `ended` is set when the worker is over. Each batch goes back to the host
-    exactly once, by `done` or `died`. Every method is for the event loop's thread and never blocks.
+    `started` has the instance or its error; `ended` is set when the worker is over. `executing` are the batches that it
+    has not handed back; each goes back to the host exactly once, by `done` or `died`. Every method is for the event
+    loop's thread and never blocks.
     """
 
     name: str
@@ -229,11 +221,7 @@ class Worker(Protocol[ItemT]):
 
     @property
     def executing(self) -> Collection[ItemT]:
-        """The batches that it has not handed back."""
-
-    @property
-    def busy_since_ns(self) -> int:
-        """The start of the oldest batch that executes (`time.monotonic_ns()`), 0 without one."""
+        """The batches."""
 
     def start(self) -> None:
         """Begin to make the instance."""
@@ -263,7 +251,7 @@ class WorkerKind(Protocol):
     choice: str
 
     def worker_for(self, config: "ModelConfig", traits: "BackendTraits", execute_on: str) -> MakeWorker | None:
-        """The function that makes the workers of that model; None leaves it to another kind. Called at the load.
+        """The function that makes the workers of that model; None leaves the model to another kind. Called at the load.
 
         `execute_on` is the model's parameter, "" without it: then the kinds of plugins come first. Raises
         InvalidArgumentError for a model that cannot run so.
@@ -272,10 +260,10 @@ class WorkerKind(Protocol):
 
 @runtime_checkable
 class HostingKind(WorkerKind, Protocol):
-    """A kind of worker whose models are loaded elsewhere, such as in another process. Asked before other kinds."""
+    """A kind of worker whose models are loaded elsewhere, such as in another process; precedes other kinds."""
 
     def backend_for(self, config: "ModelConfig", backend: "Backend") -> "Backend | None":
-        """The backend that completes and loads the model there in place of `backend`; None for a model that it leaves.
+        """The backend that completes and loads the model in place of `backend`; None leaves the model to other kinds.
 
         Called at each load, with the configuration as the user wrote it.
         """
@@ -283,10 +271,7 @@ class HostingKind(WorkerKind, Protocol):
 
 @runtime_checkable
 class LoopRunner(Protocol):
-    """Runs the event loop of a process, perhaps on changing threads; from the hook `naiad_runners`.
-
-    `naiad serve` uses it; a program does with `Server(runner=...)`, inside of `run`.
-    """
+    """Runs the event loop of `naiad serve`, or of a program with `Server(runner=...)`, perhaps on changing threads."""
 
     def run(self, main: Coroutine[Any, Any, _T]) -> _T:
         """Run the coroutine on the event loop until it returns; blocks the calling thread. Raises what it raises."""
@@ -306,23 +291,16 @@ class Service(Protocol):
     """One object for the whole server, such as the tracer; from the hook `naiad_services`.
 
     `server.service(Kind)` returns it, where `Kind` is a runtime-checkable protocol or a class with the same `name`
-    (`shared-memory`) as a class attribute. It may also have `extensions: Sequence[str]`, the names of the protocol
-    extensions that a server has by it.
+    (`shared-memory`). It may also have `extensions: Sequence[str]`, the protocol extensions that a server has by it.
     """
 
     name: str
 
     async def start(self, server: ServerApi) -> None:
-        """Start; called once on the event loop, before any model is loaded and any frontend listens.
-
-        Raises NaiadError for options of this service that a server cannot run with.
-        """
+        """Start; called once on the event loop, before models are loaded. Raises NaiadError for unusable options."""
 
     async def stop(self, seconds: float) -> None:
-        """Write and free everything within so many seconds, else it is cancelled.
-
-        Called once on the event loop, after the frontends and the models have ended.
-        """
+        """Write and free everything within so many seconds, else it is cancelled; called once, after models ended."""
 
 
 class LoadedVersion(Protocol):
@@ -343,7 +321,7 @@ class VersionPart(Protocol):
     """An object of a service for one model version, from before its load to its end."""
 
     def loaded(self, version: LoadedVersion) -> None:
-        """The version is loaded: it is this one. Called on the event loop's thread."""
+        """The version is loaded. Called on the event loop's thread."""
 
     def close(self) -> None:
         """The version is closed, or did not load. For any thread."""
@@ -354,4 +332,4 @@ class ModelService(Service, Protocol):
     """A service with an object for each model version, `ModelContext.parts[name]`: its metrics, or its model calls."""
 
     def part_of(self, config: "ModelConfig") -> VersionPart:
-        """That of a version with this configuration, which is about to be loaded. For any thread."""
+        """The object of a version with this configuration, which is about to be loaded. For any thread."""

@@ -47,25 +47,17 @@ class ModelMetadata:
     outputs: tuple[TensorMetadata, ...]
 
     @classmethod
-    def of(cls, config: ModelConfig, version: int) -> "ModelMetadata":
-        """A model with that configuration and one version."""
+    def of(cls, config: ModelConfig, versions: tuple[int, ...]) -> "ModelMetadata":
+        """These versions of a model with that configuration."""
 
-        def rows(tensor: ModelInput | ModelOutput) -> tuple[int, ...]:
-            return (-1,) if config.max_batch_size > 0 and not tensor.is_shape_tensor else ()
+        def described(tensor: ModelInput | ModelOutput, optional: bool = False) -> TensorMetadata:
+            batched = config.max_batch_size > 0 and not tensor.is_shape_tensor
+            shape = (-1, *tensor.dims) if batched else tuple(tensor.dims)
+            return TensorMetadata(tensor.name, wire_name(tensor.data_type), shape, optional)
 
-        return cls(
-            name=config.name,
-            versions=(version,),
-            platform=config.platform or config.backend,
-            inputs=tuple(
-                TensorMetadata(each.name, wire_name(each.data_type), (*rows(each), *each.dims), each.optional)
-                for each in config.input
-            ),
-            outputs=tuple(
-                TensorMetadata(each.name, wire_name(each.data_type), (*rows(each), *each.dims))
-                for each in config.output
-            ),
-        )
+        inputs = tuple(described(each, each.optional) for each in config.input)
+        platform = config.platform or config.backend
+        return cls(config.name, versions, platform, inputs, tuple(map(described, config.output)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from naiad.backend import MemoryUsage, ModelContext
-from naiad.errors import NaiadError
-from naiad.extend import Submit
+from naiad.extend import HoldsRequests, StageCounters, Submit
 from naiad.in_flight import InflightRequest as InflightRequest
 from naiad.in_flight import Occupancy
-from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
+from naiad.reports import InstanceReport, ModelStatistics, Readiness
 from naiad.server import Deliver
 from naiad.types import Request
 from naiad_config import ModelConfig
 from naiad_tensors.devices import Device
 
 
-class ServableStages(Protocol):
+class ServableStages(HoldsRequests, Protocol):
     """The request stages around a servable, as its context makes them."""
 
     @property
@@ -39,18 +38,8 @@ class ServableStages(Protocol):
     def host_only(self) -> bool:
         """Whether a stage after the check needs tensors in host memory."""
 
-    @property
-    def outstanding(self) -> int:
-        """How many requests the stages hold, those of the servable not included."""
 
-    async def drained(self) -> None:
-        """Return when no stage holds a request."""
-
-    def fail_all(self, error: NaiadError) -> None:
-        """Fail every request that a stage holds."""
-
-
-class RequestCounters(Protocol):
+class RequestCounters(StageCounters, Protocol):
     """Counts the requests of a servable that has no instances of its own. Every method is for the event loop's thread.
 
     Times are in nanoseconds; `phases` are those of compute input, infer and output.
@@ -63,12 +52,6 @@ class RequestCounters(Protocol):
 
     def response_sent(self, index: int, waited_ns: int, empty: bool) -> None:
         """A streamed request got response `index` (from 0 up); an `empty` one only ends it."""
-
-    def request_failed(self, total_ns: int) -> None:
-        """A request failed."""
-
-    def cancelled(self, total_ns: int, executing: bool) -> None:
-        """A request was cancelled while it waited or executed."""
 
     def report(self, name: str, version: int, memory: Sequence[MemoryUsage]) -> ModelStatistics:
         """The counters now."""
@@ -128,10 +111,6 @@ class Servable(Protocol):
 
     def statistics(self) -> ModelStatistics:
         """The counters now."""
-
-    @property
-    def metadata(self) -> ModelMetadata:
-        """The model as clients see it, with this version alone."""
 
 
 class Lease(Protocol):

@@ -1,4 +1,4 @@
-"""Threads beside an event loop: which one runs it, which may change, and new ones for blocking work that may hang."""
+"""Threads beside an event loop: whether the calling one runs it, and new ones for blocking work that may hang."""
 
 import asyncio
 import functools
@@ -16,11 +16,10 @@ def on_event_loop(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 async def on_own_thread(name: str, function: Callable[..., _T], *args: object) -> _T:
-    """The result of a blocking function on a new daemon thread: it waits for no pool, and no process waits for it.
+    """The result of a blocking function on a new daemon thread, for rare work that may hang.
 
-    For rare work that may hang, such as closing something that a plugin opened. Cancelling the caller abandons the
-    thread. Raises what the function raises, a SystemExit or KeyboardInterrupt as RuntimeError: raised in a task, these
-    would end the event loop.
+    It waits for no pool, and no process waits for it; cancelling the caller abandons the thread. Raises what the
+    function raises, a SystemExit or KeyboardInterrupt as RuntimeError: in a task, these would end the event loop.
     """
     return await _started(name, functools.partial(function, *args))  # no variable for the future, which holds the error
 
@@ -34,27 +33,22 @@ def _started(name: str, call: Callable[[], _T]) -> "asyncio.Future[_T]":
     loop = asyncio.get_running_loop()
     result: asyncio.Future[_T] = loop.create_future()
     pending = [result]
+    outcomes: list[tuple[Any, Exception | None]] = []
 
-    def settle(value: Any, error: Exception | None) -> None:
-        future = pending.pop()
-        if future.done():
-            return
-        if error is None:
-            future.set_result(value)
-        else:
+    def settle() -> None:
+        future, (value, error) = pending.pop(), outcomes.pop()
+        if error is not None and not future.done():
             future.set_exception(error)
-
-    def post(value: Any, error: Exception | None) -> None:
-        with suppress(RuntimeError):  # the loop is closed: the caller has gone
-            loop.call_soon_threadsafe(settle, value, error)
+        elif not future.done():
+            future.set_result(value)
 
     def run() -> None:
         try:
-            value = call()
+            outcomes.append((call(), None))
         except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
-            post(None, _to_raise(name, error))
-        else:
-            post(value, None)
+            outcomes.append((None, _to_raise(name, error)))
+        with suppress(RuntimeError):  # the loop is closed: the caller has gone
+            loop.call_soon_threadsafe(settle)
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return result

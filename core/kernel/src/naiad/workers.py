@@ -1,4 +1,4 @@
-"""Workers to build kinds of workers from (`naiad.extend.WorkerKind`): one that has a thread, and what all have."""
+"""Workers to derive others from, for a `naiad.extend.WorkerKind`: one with a thread, and the part that all share."""
 
 import logging
 import queue
@@ -6,6 +6,8 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Generic
 
 from naiad.backend import Instance, Placement
@@ -16,9 +18,9 @@ _logger = logging.getLogger("naiad.model")
 
 
 class InstanceWorker(ABC, Generic[ItemT]):
-    """What all workers have: the batches in flight, which the event loop's thread alone knows.
+    """The part that all workers share: the batches in flight. A subclass says on which thread the instance lives.
 
-    So a death cannot race with an answer. A subclass says on which thread the instance lives.
+    Only the event loop's thread knows these batches, so a death cannot race with an answer.
     """
 
     def __init__(self, placement: Placement, host: WorkerHost[ItemT]) -> None:
@@ -34,13 +36,8 @@ class InstanceWorker(ABC, Generic[ItemT]):
         """The batches that were not handed back. For the event loop's thread."""
         return self.in_flight.keys()
 
-    @property
-    def busy_since_ns(self) -> int:
-        """Since when (`time.monotonic_ns`) the oldest batch executes, 0 when none does."""
-        return min((item.started_ns for item in self.in_flight if item.started_ns), default=0)
-
     def start(self) -> None:
-        """Make the instance; `started` has it, or why there is none."""
+        """Make the instance; `started` has it, or its error."""
         for future in (self.started, self.ended):
             future.set_running_or_notify_cancel()  # who stops waiting for the thread must not cancel what it sets
         self.begin()
@@ -69,13 +66,11 @@ class InstanceWorker(ABC, Generic[ItemT]):
         self.host.died(reason, lost)
 
 
+@dataclass(frozen=True, slots=True)
 class _Instruction:
     """Something to call with the instance, between two batches."""
 
-    __slots__ = ("call",)
-
-    def __init__(self, call: Callable[[Instance], None]) -> None:
-        self.call = call
+    call: Callable[[Instance], None]
 
 
 class ThreadWorker(InstanceWorker[ItemT]):
@@ -124,12 +119,7 @@ class ThreadWorker(InstanceWorker[ItemT]):
                     host.execute(instance, item, self.hand_back)
                 del item  # an idle worker must not keep a batch's tensors alive
         except BaseException as error:  # noqa: BLE001 - a model that wants to end the process only loses its instance
-            self._report_death(error)
+            reason = host.report_death(error)
+            with suppress(RuntimeError):  # the loop was closed before this worker ended
+                self.loop.call_soon_threadsafe(self.fail_in_flight, reason)
         host.close_instance(instance)
-
-    def _report_death(self, error: BaseException) -> None:
-        reason = self.host.report_death(error)
-        try:
-            self.loop.call_soon_threadsafe(self.fail_in_flight, reason)
-        except RuntimeError:  # the loop was closed before this worker ended
-            _logger.debug("instance '%s' ended after its event loop", self.name)

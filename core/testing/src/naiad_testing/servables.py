@@ -8,7 +8,7 @@ from naiad.backend import ModelContext
 from naiad.errors import ConfigError, Problem
 from naiad.hookspecs import hookimpl
 from naiad.in_flight import InflightRequest, Occupancy
-from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
+from naiad.reports import InstanceReport, ModelStatistics, Readiness
 from naiad.servables import (
     ConfiguredModels,
     Lease,
@@ -128,7 +128,3 @@ class _Alias:
 
     def statistics(self) -> ModelStatistics:
         return self.counters.report(self.name, self.version, ())
-
-    @property
-    def metadata(self) -> ModelMetadata:
-        return ModelMetadata.of(self.config, self.version)

@@ -139,7 +139,7 @@ class EnsembleCall:
         if self.over:
             return
         self.over = True
-        self._ensemble.counters.request_failed(self._since_arrival())
+        self._ensemble.counters.failed(self._since_arrival())
         self._end_trace()
         self._leave()
         self._hand_out(_within(self._ensemble, error, step))

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from naiad.backend import ModelContext
 from naiad.errors import ShuttingDownError, UnsupportedError
 from naiad.in_flight import InflightRequest, Occupancy
-from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
+from naiad.reports import InstanceReport, ModelStatistics, Readiness
 from naiad.servables import (
     Lease,
     ModelResolver,
@@ -138,11 +137,6 @@ class EnsembleVersion:
     def statistics(self) -> ModelStatistics:
         """The counters as they stand."""
         return self.counters.report(self.name, self.version, ())
-
-    @cached_property
-    def metadata(self) -> ModelMetadata:
-        """The ensemble as clients see it, with this version alone."""
-        return ModelMetadata.of(self.config, self.version)
 
 
 def with_policy(config: ModelConfig, composition: EnsembleComposition) -> ModelConfig:

@@ -75,7 +75,8 @@ class ManagedInstance(ExecutionHost):
 
     def report(self) -> InstanceReport:
         """The instance as it stands."""
-        since = self.worker.busy_since_ns if self.worker is not None else 0
+        executing = self.worker.executing if self.worker is not None else ()
+        since = min((item.started_ns for item in executing if item.started_ns), default=0)
         busy = (monotonic_ns() - since) / 1e9 if since else 0.0
         return InstanceReport(self.placement.name, self.state, self.reason, busy, self.gpu)
 

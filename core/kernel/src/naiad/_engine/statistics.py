@@ -150,10 +150,6 @@ class VersionCounters:
         if not index and not empty:
             self.by_slot[0].first_responses((waited_ns,))
 
-    def request_failed(self, total_ns: int) -> None:
-        """A request failed; why is counted where it did."""
-        self.failed(total_ns)
-
     def report(self, name: str, version: int, memory: Sequence[MemoryUsage]) -> ModelStatistics:
         """The counters as they stand."""
         devices = self.by_device.values()

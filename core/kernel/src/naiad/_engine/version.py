@@ -20,7 +20,7 @@ from naiad.codec import BatchCodec, StickyRoutes
 from naiad.errors import ShuttingDownError
 from naiad.extend import GateFactory, MakeWorker, Suspension
 from naiad.in_flight import Occupancy, Occupant
-from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness, SequenceCounts
+from naiad.reports import InstanceReport, ModelStatistics, Readiness, SequenceCounts
 from naiad.scheduler import SchedulerFactory
 from naiad.servables import Servable
 from naiad.threads import on_own_thread
@@ -181,11 +181,6 @@ class ModelVersion:
     def statistics(self) -> ModelStatistics:
         """The counters as they stand."""
         return self.counters.report(self.name, self.version, self._memory_usage())
-
-    @functools.cached_property
-    def metadata(self) -> ModelMetadata:
-        """The model as clients see it, with this version alone."""
-        return ModelMetadata.of(self.config, self.version)
 
     def _fail_all(self, executing: bool) -> None:
         stopping = "Server is stopping, scheduler for model '{}' has stopped accepting new inference requests"

@@ -5,7 +5,7 @@ from typing import Protocol
 from naiad._engine.containment import contained, logged
 from naiad._engine.statistics import VersionCounters
 from naiad.errors import InternalError, NaiadError
-from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
+from naiad.reports import InstanceReport, ModelStatistics, Readiness
 from naiad.servables import Servable
 
 
@@ -35,12 +35,6 @@ def readiness_of(version: ServedVersion) -> Readiness:
             return version.readiness()
     except NaiadError as error:
         return Readiness(False, (str(error),))
-
-
-def metadata_of(version: ServedVersion) -> ModelMetadata:
-    """The model as clients see it. Raises InternalError where the servable raises."""
-    with contained(f"reading the metadata of {label(version)}", model=version.name):
-        return version.metadata
 
 
 def instances_of(version: ServedVersion) -> tuple[InstanceReport, ...]:

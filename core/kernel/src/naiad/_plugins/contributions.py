@@ -109,8 +109,8 @@ def _checked(hook: str, objects: Sequence[Any]) -> tuple[Any, ...]:
     contract = getattr(importlib.import_module(module), name)
     for each in objects:
         if not isinstance(each, contract):
-            members = {*contract.__annotations__, *(member for member in vars(contract) if not member.startswith("_"))}
-            lacking = ", ".join(sorted(member for member in members if not hasattr(each, member)))
+            members = set(dir(contract)).union(*(vars(part).get("__annotations__", ()) for part in contract.__mro__))
+            lacking = ", ".join(sorted(name for name in members if name[0] != "_" and not hasattr(each, name)))
             reason = f"lacks {lacking}" if lacking else "is something else"
             raise PluginError(f"{hook} offered a {type(each).__name__}, which is no {name}: it {reason}")
     return tuple(objects)

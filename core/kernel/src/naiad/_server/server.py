@@ -4,7 +4,6 @@ import asyncio
 import functools
 import logging
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -13,7 +12,7 @@ from typing import Any
 from naiad import reports
 from naiad._engine.containment import contained
 from naiad._engine.version import occupancy_of
-from naiad._lifecycle.servables import instances_of, label, metadata_of, readiness_of
+from naiad._lifecycle.servables import instances_of, label, readiness_of
 from naiad._server.composition import compose, plugins_of
 from naiad._server.reports import extensions_of, reports_of
 from naiad._server.responses import responses, single_response
@@ -218,8 +217,8 @@ class Server:
 
     def model_metadata(self, name: str, version: int = 0) -> reports.ModelMetadata:
         """A model's inputs and outputs."""
-        metadata = metadata_of(self._models.find(name, version))
-        return metadata if version else replace(metadata, versions=self._models.ready_versions(name))
+        config = self._models.find(name, version).config
+        return reports.ModelMetadata.of(config, (version,) if version else self._models.ready_versions(name))
 
     def model_config(self, name: str, version: int = 0) -> ModelConfig:
         """A model's completed and normalised configuration."""
