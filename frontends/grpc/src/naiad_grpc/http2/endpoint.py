@@ -112,6 +112,11 @@ class Endpoint:
         self._finish(stream)
         return True
 
+    def is_open(self, stream_id: int) -> bool:
+        """Whether the client may still send on a stream."""
+        stream = self.streams.get(stream_id)
+        return stream is not None and stream.state is State.OPEN
+
     def discard(self, stream_id: int) -> None:
         """Drop the data of a stream that is queued."""
         self.outbox.forget(self.streams[stream_id])

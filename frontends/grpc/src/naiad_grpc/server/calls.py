@@ -22,6 +22,7 @@ from naiad_kit.frontends.codec_threads import CodecJob
 
 _REQUEST_SECONDS = 30.0
 _SLOWEST_BYTES_PER_SECOND = 4096
+ENDS_WITHIN = "the request ends within a message"
 _COMPRESSED_INLINE = 16384
 """Answers up to this size are compressed on the event loop: that takes less than a millisecond."""
 
@@ -107,13 +108,16 @@ class Call(ABC):
         """The server stops: act as if the client had no more messages."""
 
     def is_too_slow(self, now: float) -> bool:
-        """Whether an incomplete message has taken too long; data gives it a second for each 4 KiB."""
-        reader = self._reader
-        if reader is None or reader.is_between_messages:
+        """Whether what the client owes has taken too long; data gives it a second for each 4 KiB."""
+        if not self._is_awaited():
             return False
         return now - self._began > _REQUEST_SECONDS + self._received / _SLOWEST_BYTES_PER_SECOND
 
     # What calls do
+
+    def _is_awaited(self) -> bool:
+        """Whether a message has begun and not ended."""
+        return self._reader is not None and not self._reader.is_between_messages
 
     def fail(self, error: RpcError) -> None:
         """End the call with a status."""
@@ -227,7 +231,12 @@ class UnaryCall(Call):
     def receive(self, content: bytes | memoryview, ended: bool) -> None:
         """Take data of the request; its end begins the work."""
         size = len(content) - PREFIX_BYTES
-        if ended and self._reader is None and size <= self._connection.context.most and content[:5] == prefix(size):
+        if (
+            ended
+            and self._reader is None
+            and 0 <= size <= self._connection.context.most
+            and content[:5] == prefix(size)
+        ):
             self._start(bytes(content[5:]))  # the usual case
             return
         try:
@@ -268,6 +277,10 @@ class UnaryCall(Call):
         task = self._connection.context.loop.create_task(self._run(message))
         self._cancel = task.cancel
 
+    def _is_awaited(self) -> bool:
+        """Whether the request has not ended; its caller has nothing to wait for."""
+        return self._connection.http2.is_open(self._id)
+
     def sent(self) -> None:
         """The answer has been sent."""
 
@@ -277,7 +290,9 @@ class UnaryCall(Call):
     def _complete(self) -> None:
         """The request has ended: start with its message."""
         framed, self._message = self._message, None
-        if framed is None:
+        if self._reader is not None and not self._reader.is_between_messages:
+            self.fail(RpcError(Code.INTERNAL, ENDS_WITHIN))
+        elif framed is None:
             self.fail(RpcError(Code.UNIMPLEMENTED, "the call has no complete message"))
         elif framed[0]:
             self._decompress(framed[1], self._start)

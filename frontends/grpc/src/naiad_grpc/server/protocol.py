@@ -20,6 +20,8 @@ from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES
 
 _MOST_UNSENT = 65536
 """Unsent bytes at which answers wait for the client."""
+_MOST_UNREAD = 1 << 20
+"""Bytes of heads, statuses and control frames that may come on top of them before the connection is closed."""
 _LINGER_SECONDS = 1.0
 """How long a client may still send after its connection was ended, so that it can read why."""
 _LONGEST_TIMER = 10.0
@@ -46,7 +48,10 @@ class GrpcProtocol(asyncio.Protocol):
     # What the event loop calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin with the settings of the server, within the limit of connections."""
+        """Begin, within the limit of connections.
+
+        Our settings wait for the first bytes of the client, because one that speaks HTTP/1 gets an answer in HTTP/1.
+        """
         self._transport = cast("asyncio.Transport", transport)
         now = self._loop.time()
         self.http2 = Connection(self.context.heads, self.context.limits, now)
@@ -56,7 +61,6 @@ class GrpcProtocol(asyncio.Protocol):
             return
         self.context.connections.add(self)
         self._transport.set_write_buffer_limits(_MOST_UNSENT)
-        self._write()
         self._set_timer(now)
         if self.context.admission.ending:
             self.drain()
@@ -277,6 +281,8 @@ class GrpcProtocol(asyncio.Protocol):
             else:
                 self._transport.writelines(frames)
         frames.clear()
+        if self._held_since is not None and self._transport.get_write_buffer_size() > self._unsent + _MOST_UNREAD:
+            self._transport.abort()
         if self.http2.ended and not self._closing:
             self._close()
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from naiad.errors import NaiadError
 from naiad_grpc.admission import SHUTTING_DOWN
 from naiad_grpc.codec import COSTLY_BYTES
-from naiad_grpc.server.calls import Call
+from naiad_grpc.server.calls import ENDS_WITHIN, Call
 from naiad_grpc.server.methods import Method
 from naiad_grpc.server.shared import CallConnection
 from naiad_grpc.service.operations import MessageStream, StreamOperation
@@ -48,7 +48,7 @@ class StreamingCall(Call):
         if messages or before:  # a message has begun: its time starts
             self._began, self._received = self._connection.context.loop.time(), len(content)
         if ended and self._reader is not None and not self._reader.is_between_messages:
-            self.fail(RpcError(Code.INTERNAL, "the request ends within a message"))
+            self.fail(RpcError(Code.INTERNAL, ENDS_WITHIN))
             return
         was_waiting = bool(self._inbox)
         self._inbox.extend(messages)

@@ -75,5 +75,5 @@ class MessageReader:
 
 
 def prefix(size: int, compressed: bool = False) -> bytes:
-    """The bytes in front of a message of that size; nothing in front of what is no message."""
-    return (size | compressed << 32).to_bytes(PREFIX_BYTES, "big") if size >= 0 else b""
+    """The bytes in front of a message of that size."""
+    return (size | compressed << 32).to_bytes(PREFIX_BYTES, "big")
