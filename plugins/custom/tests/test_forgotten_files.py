@@ -29,7 +29,7 @@ ON_GPU = json.dumps({"backend": "python", "instance_group": [{"kind": "KIND_GPU"
 
 
 def modules() -> set[str]:
-    return {name for name in list(sys.modules) if name.startswith("_naiad_")}
+    return {name for name in list(sys.modules) if name.startswith("naiad_custom.loaded.")}
 
 
 @contextmanager
@@ -117,9 +117,9 @@ class ImportingName(str):
 
     __slots__ = ()
 
-    def partition(self, separator):
+    def startswith(self, *arguments):
         sys.modules["naiad_test_imported_meanwhile"] = sys
-        return super().partition(separator)
+        return super().startswith(*arguments)
 
 
 @pytest.mark.parametrize("forget", ["close", "discard"])

@@ -41,6 +41,16 @@ def test_a_model_runs_in_the_environment_that_it_names(
         assert client.infer(X=ONE)["Y"].tolist() == [42]
 
 
+def test_what_the_model_spawns_finds_the_models_functions(write: Write, served: Serve, environment: Path) -> None:
+    twice = "import multiprocessing\n\ndef twice(x):\n    import only_here\n    return x * 2\n"
+    with_pool = "with multiprocessing.get_context('spawn').Pool(1) as pool:\n    x = pool.apply(twice, (x,))"
+    model = write("m", body=with_pool, python=str(environment))
+    (model / "1" / "model.py").write_text(twice + (model / "1" / "model.py").read_text())
+
+    with served(model) as client:
+        assert client.infer(X=ONE)["Y"].tolist() == [3]
+
+
 def test_an_interpreter_can_be_named_and_lie_in_the_models_folder(
     write: Write, served: Serve, environment: Path
 ) -> None:

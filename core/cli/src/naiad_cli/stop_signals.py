@@ -10,7 +10,7 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -88,11 +88,14 @@ class StopSignals:
         """Receive the signals from now on; for the main thread. A SIGHUP that is ignored (`nohup`) stays ignored."""
         for target in (self._act, self._watch):
             threading.Thread(target=target, name="naiad-stop", daemon=True).start()
-        signal.signal(signal.SIGINT, self.receive)
-        signal.signal(signal.SIGTERM, self.receive)
+        numbers = [signal.SIGINT, signal.SIGTERM]
         hangup = getattr(signal, "SIGHUP", None)  # Windows has none
         if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
-            signal.signal(hangup, self.receive)
+            numbers.append(hangup)
+        for number in numbers:
+            signal.signal(number, self.receive)
+        if hasattr(os, "register_at_fork"):
+            _keep_from_children(numbers, self.receive)
 
     def receive(self, number: int, _frame: object = None) -> None:
         """The signal handler. It may interrupt itself and anything else, so it takes no lock: `put` is re-entrant."""
@@ -140,6 +143,30 @@ class StopSignals:
             speaking.join(_SECONDS_TO_SPEAK)
         finally:
             self._end(1)
+
+
+def _keep_from_children(numbers: Sequence[int], handler: Callable[..., None]) -> None:
+    """In the child of a fork, leave signals with that handler to the system: no thread acts on them there.
+
+    A `multiprocessing.Pool` ends its processes by SIGTERM, at times as soon as they are there: a signal that comes
+    before the child has the default again would be lost, so it waits until then.
+    """
+    earlier = threading.local()
+
+    def block() -> None:
+        earlier.mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    def unblock() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, earlier.mask)
+
+    def restore() -> None:
+        signal.set_wakeup_fd(-1)  # the server's event loop reads the other end
+        for number in numbers:
+            if signal.getsignal(number) == handler:
+                signal.signal(number, signal.SIG_DFL)
+        unblock()
+
+    os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=restore)
 
 
 def end_without_the_interpreter(seconds: float) -> None:

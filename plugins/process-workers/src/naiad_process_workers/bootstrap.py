@@ -2,7 +2,8 @@
 
 Its argument is a JSON object: `path` replaces `sys.path` where the interpreter is the server's own; else `packages` are
 the folders of the server's packages that the interpreter's own environment lacks. `work`, `control` and `lifeline` are
-descriptors.
+descriptors. A process that the model spawns with `multiprocessing` runs this script as `__mp_main__`, and finds the
+same packages.
 """
 
 import fcntl
@@ -19,6 +20,7 @@ from types import ModuleType
 from typing import NoReturn
 
 _F_SETSIG = 10
+_PACKAGES = "NAIAD_PACKAGES"
 
 
 class PackageFinder:
@@ -65,6 +67,7 @@ def main() -> None:
     else:
         del sys.path[0]  # the folder of this file, whose modules have names of their own
         sys.meta_path.append(PackageFinder(setup["packages"]))
+        os.environ[_PACKAGES] = json.dumps(setup["packages"])
     try:
         from naiad_process_workers.runtime import Runtime
     except Exception as error:  # noqa: BLE001 - an old interpreter, or one without numpy, fails in many ways
@@ -79,3 +82,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+elif __name__ == "__mp_main__" and _PACKAGES in os.environ:
+    sys.meta_path.append(PackageFinder(json.loads(os.environ[_PACKAGES])))

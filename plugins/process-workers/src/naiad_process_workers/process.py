@@ -65,6 +65,11 @@ class _Lifeline:
 
     def __init__(self) -> None:
         self.reader, self._writer = os.pipe()
+        os.register_at_fork(after_in_child=self._leave)
+
+    def _leave(self) -> None:
+        """In a child of the server, which may live longer: only the server's end of the pipe counts."""
+        os.close(self._writer)
 
 
 _lock = threading.Lock()

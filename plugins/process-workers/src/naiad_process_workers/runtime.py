@@ -76,8 +76,10 @@ class Runtime:
     def run(self) -> NoReturn:
         """Do what the server says until it says CLOSE, or is gone."""
         root = logging.getLogger()
-        root.addHandler(RemoteLog(self._control))
+        log = RemoteLog(self._control)
+        root.addHandler(log)
         root.setLevel(logging.DEBUG)
+        os.register_at_fork(after_in_child=functools.partial(self._leave_links, log))
         threading.Thread(target=self._listen, name="naiad-control", daemon=True).start()
         try:
             while True:
@@ -87,6 +89,12 @@ class Runtime:
             os._exit(LINK_LOST)
         except BaseException as error:  # noqa: BLE001 - a model that wants to end the process does
             self._die(error)
+
+    def _leave_links(self, log: RemoteLog) -> None:
+        """In the child of a fork: the links are those of this process alone, which the server could not see end."""
+        logging.getLogger().removeHandler(log)
+        self._work.socket.close()
+        self._control.socket.close()
 
     def _take(self, frame: Frame) -> None:
         kind = frame.kind

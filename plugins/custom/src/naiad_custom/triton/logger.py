@@ -1,13 +1,12 @@
 """`pb_utils.Logger`: log lines with the model's name, which is taken from the calling code."""
 
 import logging
-import sys
 from enum import IntEnum
 from typing import ClassVar
 
 from naiad.errors import NotFoundError
 from naiad_custom.context import PythonContext
-from naiad_custom.files import CONTEXT
+from naiad_custom.loaded import package_of_caller
 
 _logger = logging.getLogger("naiad.model")
 
@@ -83,12 +82,6 @@ def _log(level: int, message: str) -> None:
 
 
 def context_of_caller() -> PythonContext | None:
-    """The model whose code is nearest on the call stack: modules of a model live in a package that knows it."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        package = sys.modules.get(str(frame.f_globals.get("__name__", "")).partition(".")[0])
-        context = getattr(package, CONTEXT, None)
-        if isinstance(context, PythonContext):
-            return context
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
+    """The context of the model whose code is nearest on the call stack."""
+    package = package_of_caller()
+    return None if package is None else package.context
