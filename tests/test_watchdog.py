@@ -37,10 +37,13 @@ def test_a_loop_that_stands_still_ends_the_process(serve: "Callable[..., ServerP
     (folder / "config.pbtxt").write_text(CONFIG)
     server = serve(tmp_path, "--watchdog-secs=1")
     port = server.wait_for(r"grpc frontend listens at \S+:(\d+)").group(1)
+    server.wait_for("metrics frontend listens")
     tensor = triton.InferInput("x", [1], "FP32").set_data_from_numpy(np.ones(1, np.float32))
 
-    with triton.InferenceServerClient(f"127.0.0.1:{port}") as client, pytest.raises(triton.InferenceServerException):
-        client.infer("hangs", [tensor])
+    with triton.InferenceServerClient(f"127.0.0.1:{port}") as client:
+        assert client.is_server_ready()  # its start is over: until then the watchdog allows a minute
+        with pytest.raises(triton.InferenceServerException):
+            client.infer("hangs", [tensor])
 
     assert server.exit_status() == os.EX_SOFTWARE
     log = "\n".join(server.lines)

@@ -26,6 +26,9 @@ from naiad_kit.frontends.log_control import LogControl
 
 _logger = logging.getLogger("naiad")
 
+_START_SECONDS = 60.0
+"""The least that the watchdog allows while the server starts: the loop imports, and frontends answer already."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerEnd:
@@ -46,9 +49,11 @@ async def serve(
     server = naiad.Server(options=options, runner=runner, services=[log])
     stop = _stop_signal(server)
     _logger.info("naiad %s serves %s", naiad.__version__, ", ".join(server.settings["model-repository"]))
+    loop, limit = asyncio.get_running_loop(), server.settings["watchdog-secs"]
     try:
-        async with _progress(server, status_line):
-            interrupted = await _start(server, stop)
+        with watching(loop, limit and max(limit, _START_SECONDS)):
+            async with _progress(server, status_line):
+                interrupted = await _start(server, stop)
     except NaiadError as error:
         for line in str(error).splitlines():
             _logger.error("%s", line)
@@ -65,12 +70,12 @@ async def serve(
         if status_line is not None:
             flush_log()
             print_models(server)
-        loop, budget = asyncio.get_running_loop(), server.service(ByteBudget)
+        budget = server.service(ByteBudget)
 
         def has_work() -> bool:
             return budget.reserved > 0 or server.has_work()
 
-        with watching(loop, server.settings["watchdog-secs"]), caring_for_memory(loop, has_work):
+        with watching(loop, limit), caring_for_memory(loop, has_work):
             await stop.wait()
     ended = await server.stop(0.0 if interrupted else server.settings["lame-duck-secs"])
     _logger.info("stopped" if ended else "stopped with requests unanswered")
