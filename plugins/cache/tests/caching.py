@@ -10,7 +10,7 @@ from naiad.types import Response
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 
-from .collected import running
+from .metered import running
 
 CACHED = "response_cache { enable: true }"
 

@@ -10,9 +10,9 @@ from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 from naiad_testing.in_loop import request
 from naiad_testing.loops import jump, turns, until
+from naiad_testing.metric_values import collect
 
 from .caching import caching, values
-from .collected import collect
 
 
 def opened(breaker: Breaker, now: float = 10.0) -> Breaker:

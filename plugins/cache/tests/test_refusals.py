@@ -12,9 +12,9 @@ from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 from naiad_testing.in_loop import request
+from naiad_testing.metric_values import collect
 
 from .caching import caching, values
-from .collected import collect
 
 
 async def test_errors_are_not_kept(backend: FakeBackend, tmp_path: Path) -> None:

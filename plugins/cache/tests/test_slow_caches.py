@@ -17,8 +17,9 @@ from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 from naiad_testing.in_loop import off_the_loop, request
 from naiad_testing.loops import jump, turns, until
+from naiad_testing.metric_values import collect
 
-from .collected import collect, running
+from .metered import running
 
 CACHED = "response_cache { enable: true }"
 Answer = list[float] | NaiadError

@@ -19,9 +19,10 @@ from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 from naiad_testing.in_loop import request
 from naiad_testing.loops import until
+from naiad_testing.metric_values import ONE, values_of
 from naiad_testing.tracing import FakeTrace
 
-from .collected import ONE, running, values_of
+from .metered import running
 
 SUMMARIES = {"metrics_config": ((("summary_latencies", True),),), "allow_cpu_metrics": False}
 

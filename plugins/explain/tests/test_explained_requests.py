@@ -12,9 +12,10 @@ from naiad.backend import Answer, Batch, Reply
 from naiad.types import Request, Response
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import request, rows
+from naiad_testing.scheduling import AllAtOnce, Scheduling
 from naiad_testing.tracing import FakeTrace
 
-from .serving import Scheduling, running
+from .serving import running
 
 BATCHED = "max_batch_size: 8 dynamic_batching { }"
 
@@ -48,7 +49,7 @@ async def test_the_batch_and_the_reason_why_it_closed_are_reported(tmp_path: Pat
     backend = FakeBackend()
     backend.write(tmp_path, "m", BATCHED)
 
-    async with running(tmp_path, backend, Scheduling()) as server:
+    async with running(tmp_path, backend, Scheduling(AllAtOnce)) as server:
         plain = [asyncio.ensure_future(server.infer(rows("m", *values))) for values in ((1, 2), (3,))]
         response = await server.infer(rows("m", 4, parameters={"explain": True}))
         others = await asyncio.gather(*plain)

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import uvloop
 
+import naiad_loop_handoff
 from naiad import Server
 from naiad.backend import Answer, Batch
 from naiad.errors import ModelFailedError, WorkerDiedError
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import request
+from naiad_testing.leading import lead, led_by
 from naiad_testing.loops import until
-
-from .leading import lead, led_by
 
 LONG = 30.0
 """Seconds after which a test that waits for a thread has failed."""
@@ -55,7 +55,7 @@ def test_a_quick_model_s_thread_runs_the_event_loop(tmp_path: Path, loop_factory
 
     backend = FakeBackend(answer=watched)
     backend.write(tmp_path, "m", "")
-    lead(tmp_path, body, backend, loop_factory=loop_factory)
+    lead(tmp_path, body, naiad_loop_handoff, backend, loop_factory=loop_factory)
 
     assert [event for event in backend.events if event.startswith("close")] == ["close m_0", "close m 1"]
 
@@ -68,7 +68,7 @@ def test_many_requests_at_once_are_answered_in_full(tmp_path: Path) -> None:
 
     backend = FakeBackend(answer=echo)
     backend.write(tmp_path, "m", "")
-    lead(tmp_path, body, backend)
+    lead(tmp_path, body, naiad_loop_handoff, backend)
 
 
 def test_an_execution_that_waits_for_the_event_loop_is_preempted(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_an_execution_that_waits_for_the_event_loop_is_preempted(tmp_path: Path)
     backend = FakeBackend(answer=waits)
     backend.write(tmp_path, "m", "")
     backend.write(tmp_path, "other", "")
-    lead(tmp_path, body, backend)
+    lead(tmp_path, body, naiad_loop_handoff, backend)
 
 
 def test_a_model_that_is_asked_more_takes_over(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_model_that_is_asked_more_takes_over(tmp_path: Path) -> None:
     backend = FakeBackend(answer=echo)
     backend.write(tmp_path, "m", "")
     backend.write(tmp_path, "other", "")
-    lead(tmp_path, body, backend)
+    lead(tmp_path, body, naiad_loop_handoff, backend)
 
 
 def test_what_a_leader_raises_fails_its_request_alone(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_what_a_leader_raises_fails_its_request_alone(tmp_path: Path) -> None:
 
     backend = FakeBackend(answer=moody)
     backend.write(tmp_path, "m", "")
-    lead(tmp_path, body, backend)
+    lead(tmp_path, body, naiad_loop_handoff, backend)
 
 
 def test_a_leader_that_wants_to_leave_loses_its_instance_and_not_the_loop(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_leader_that_wants_to_leave_loses_its_instance_and_not_the_loop(tmp_pa
 
     backend = FakeBackend(answer=leaves)
     backend.write(tmp_path, "m", "")
-    lead(tmp_path, body, backend)
+    lead(tmp_path, body, naiad_loop_handoff, backend)
 
 
 def test_a_leader_that_answers_later_is_heard_on_any_thread(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_leader_that_answers_later_is_heard_on_any_thread(tmp_path: Path) -> N
 
     backend = FakeBackend(answer=later)
     backend.write(tmp_path, "m", "")
-    lead(tmp_path, body, backend)
+    lead(tmp_path, body, naiad_loop_handoff, backend)
 
 
 def test_a_leader_is_unloaded_like_any_model(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_leader_is_unloaded_like_any_model(tmp_path: Path) -> None:
     backend = FakeBackend(answer=echo)
     backend.write(tmp_path, "m", "")
     backend.write(tmp_path, "other", "")
-    lead(tmp_path, body, backend, model_control_mode="explicit", load_model=("m", "other"))
+    lead(tmp_path, body, naiad_loop_handoff, backend, model_control_mode="explicit", load_model=("m", "other"))
 
 
 def test_run_raises_the_error_of_its_coroutine(tmp_path: Path) -> None:
@@ -195,4 +195,4 @@ def test_run_raises_the_error_of_its_coroutine(tmp_path: Path) -> None:
     backend = FakeBackend(answer=echo)
     backend.write(tmp_path, "m", "")
     with pytest.raises(LookupError, match="nothing is here"):
-        lead(tmp_path, body, backend)
+        lead(tmp_path, body, naiad_loop_handoff, backend)

@@ -11,9 +11,9 @@ from naiad_kit.calls import ModelCalls
 from naiad_testing.caches import FakeCache
 from naiad_testing.in_loop import request
 from naiad_testing.loops import until
+from naiad_testing.scheduling import Ordered, Scheduling
 
 from .models_that_call import Calling, double, doubles_through, output_of, value, value_of
-from .serving import Scheduling
 
 ORDERED = "instance_group { count: 3 } dynamic_batching { preserve_ordering: true }\n"
 
@@ -31,7 +31,7 @@ async def test_a_model_that_keeps_an_order_may_ask_itself(calling: Calling, conf
 
     calling.add("m", counts_down, ORDERED + config)
 
-    async with calling.running(Scheduling(), naiad_cache, FakeCache(), cache_config=("fake",)) as server:
+    async with calling.running(Scheduling(Ordered), naiad_cache, FakeCache(), cache_config=("fake",)) as server:
         assert value(await server.infer(request("m", 2))) == 2
         outcomes = await asyncio.gather(*(server.infer(request("m", 0)) for _ in range(5)))
 
@@ -52,7 +52,7 @@ async def test_it_may_wait_for_a_model_that_asks_it_for_somebody_else(calling: C
         asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(10)
         return output_of(value(models.infer(request("asks", 1))))
 
-    async with calling.running(Scheduling()) as server:
+    async with calling.running(Scheduling(Ordered)) as server:
         first = asyncio.ensure_future(server.infer(request("m", 5)))
         await inside.wait()
         other = asyncio.ensure_future(server.infer(request("asks", 2)))
@@ -76,7 +76,7 @@ async def test_the_answers_to_everybody_else_keep_their_order(calling: Calling) 
     calling.add("m", waits_first, ORDERED)
     came: list[float] = []
 
-    async with calling.running(Scheduling()) as server:
+    async with calling.running(Scheduling(Ordered)) as server:
         tasks = [asyncio.ensure_future(server.infer(request("m", number))) for number in (1, 2)]
         for each in tasks:
             each.add_done_callback(lambda done: came.append(value(done.result())))

@@ -1,25 +1,13 @@
 """Tests that are coroutines run on an event loop of their own, whose clock they can move on."""
 
-import asyncio
-import inspect
 from pathlib import Path
 
 import pytest
 
 from naiad_testing.backends import FakeBackend
+from naiad_testing.loops import JumpingLoop, coroutine_tests
 
-from .loops import JumpingLoop
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
-        runner.run(pyfuncitem.obj(**arguments))
-    return True
+pytest_pyfunc_call = coroutine_tests(JumpingLoop)
 
 
 @pytest.fixture

@@ -10,12 +10,13 @@ import pytest
 from naiad.backend import Reply
 from naiad.errors import InvalidArgumentError
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import off_the_loop
+from naiad_testing.loops import until
 from naiad_warmup import progress as progress_module
 from naiad_warmup.progress import WarmupProgress
 from naiad_warmup.samples import _WarmupSender
 
-from .loops import until
-from .serving import off_the_loop, running
+from .serving import running
 
 SAMPLE = """
 model_warmup { name: "zero" batch_size: 1 count: 2

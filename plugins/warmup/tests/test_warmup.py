@@ -18,10 +18,11 @@ from naiad.types import Request
 from naiad.warmup import Warmup
 from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import off_the_loop, request
+from naiad_testing.loops import turns
 from naiad_warmup.samples import WarmupSample, warmup_of
 
-from .loops import turns
-from .serving import off_the_loop, request, running
+from .serving import running
 
 ZERO = "data_type: TYPE_FP32 dims: [ 2 ] zero_data: true"
 

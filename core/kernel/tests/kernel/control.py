@@ -5,8 +5,7 @@ from typing import Any
 
 from naiad import Server
 from naiad.reports import IndexEntry
-
-from .serving import request, running
+from naiad_testing.in_loop import request, running
 
 
 def explicit(root: Path, *plugins: object, **options: Any) -> Any:

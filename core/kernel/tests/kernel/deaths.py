@@ -5,8 +5,8 @@ from pathlib import Path
 
 from naiad import Server
 from naiad.backend import Answer, Batch, Placement
-
-from .serving import FLOATS, Steered, SteeredInstance, write_model
+from naiad_testing.in_loop import FLOATS, write_model
+from naiad_testing.steered import Steered, SteeredInstance
 
 DEADLY = 666.0
 

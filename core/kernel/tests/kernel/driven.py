@@ -18,8 +18,7 @@ from naiad.scheduler import Scheduler
 from naiad.server import Outcome
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
-
-from .loops import turns
+from naiad_testing.loops import turns
 
 
 class DrivenQueue:

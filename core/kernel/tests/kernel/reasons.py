@@ -5,8 +5,7 @@ import pytest
 from naiad import Server
 from naiad.errors import ModelNotReadyError
 from naiad.reports import IndexEntry
-
-from .serving import request
+from naiad_testing.in_loop import request
 
 
 async def reason_of(server: Server, name: str = "broken") -> str:

@@ -1,11 +1,9 @@
-"""Schedulers for tests, and a plugin that offers one of them."""
+"""Schedulers that record their calls, wait, or refuse as a test says."""
 
 from collections.abc import Sequence
 
 from naiad.default_scheduler import FifoScheduler
-from naiad.hookspecs import hookimpl
-from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Scheduler, SchedulerFactory, Ticket
-from naiad_config import ModelConfig
+from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Ticket
 
 
 class Recording(FifoScheduler):
@@ -47,10 +45,6 @@ class Hesitant(Recording):
         return super().decide(now, idle) if self.decisions > 1 else Decision(wake_at=now + 5.0)
 
 
-class Ordered(FifoScheduler):
-    preserves_ordering = True
-
-
 class Strict(Recording):
     """Refuses what waits too long in the queue or finds it full, as the test says."""
 
@@ -68,34 +62,8 @@ class Strict(Recording):
         return Decision(super().decide(now, idle).dispatches, drops)
 
 
-class AllAtOnce(FifoScheduler):
-    """Sends all that waits as one batch."""
-
-    def decide(self, now: float, idle: Sequence[int]) -> Decision:
-        if not idle or not self._waiting:
-            return NOTHING
-        return Decision((Dispatch(idle[0], tuple(self._oldest() for _ in range(len(self._waiting))), "all"),))
-
-
 class OfTwo(FifoScheduler):
     """Refuses the third that waits."""
 
     def arrive(self, ticket: Ticket) -> Drop | None:
         return Drop((ticket.id,), DropReason.QUEUE_FULL) if len(self._waiting) == 2 else super().arrive(ticket)
-
-
-class Scheduling:
-    """A plugin that gives models with `dynamic_batching` this scheduler."""
-
-    name = "test"
-    choice = "dynamic_batching"
-
-    def __init__(self, make: type[FifoScheduler]) -> None:
-        self._make = make
-
-    @hookimpl
-    def naiad_schedulers(self) -> Sequence[SchedulerFactory]:
-        return [self]
-
-    def create(self, config: ModelConfig, instances: int) -> Scheduler:
-        return self._make()

@@ -13,8 +13,8 @@ from naiad.backend import Answer, Batch, Reply
 from naiad.errors import NaiadError
 from naiad.server import Outcome
 from naiad.types import Response
-
-from .serving import FLOATS, Steered, request, running, write_model
+from naiad_testing.in_loop import FLOATS, request, running, write_model
+from naiad_testing.steered import Steered
 
 DECOUPLED = FLOATS + "model_transaction_policy { decoupled: true }\n"
 END = "end"

@@ -4,8 +4,7 @@ import asyncio
 from time import monotonic
 
 from naiad._engine.alarm import Alarm
-
-from .loops import jump
+from naiad_testing.loops import jump
 
 
 async def test_an_alarm_rings_once_and_not_before_its_time() -> None:

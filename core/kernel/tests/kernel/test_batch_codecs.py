@@ -19,10 +19,10 @@ from naiad.scheduler import Dispatch, Ticket
 from naiad.server import Outcome
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
-
-from .loops import turns
-from .schedulers import AllAtOnce, Scheduling
-from .serving import FLOATS, Steered, rows, running, write_model
+from naiad_testing.in_loop import FLOATS, rows, running, write_model
+from naiad_testing.loops import turns
+from naiad_testing.scheduling import AllAtOnce, Scheduling
+from naiad_testing.steered import Steered
 
 
 class OneByOne:

@@ -9,9 +9,8 @@ import pytest
 
 from naiad._engine.bounded_threads import BoundedThreads
 from naiad.threads import on_own_thread
-
-from .loops import until
-from .serving import off_the_loop
+from naiad_testing.in_loop import off_the_loop
+from naiad_testing.loops import until
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), StopIteration()])

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import FLOATS, request, running, write_model
+from naiad_testing.steered import Steered
 
 from .reasons import reason_of
-from .serving import FLOATS, Steered, request, running, write_model
 
 
 def empty(folder: Path) -> None:

@@ -7,9 +7,10 @@ import pytest
 from naiad_kit.metrics import Distribution, Quantiles
 from naiad_metrics.families import LATENCY_COUNTERS, LATENCY_SUMMARIES
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import request
+from naiad_testing.metric_values import ONE, collect, values_of
 
-from .metric_values import ONE, collect, running, values_of
-from .serving import request
+from .metered import running
 
 
 async def test_summaries_and_the_first_response_are_reported_when_they_are_asked_for(

@@ -9,19 +9,21 @@ from typing import Any
 import pytest
 import uvloop
 
+import naiad_loop_handoff
 from naiad import Server
 from naiad.backend import MemoryUsage
 from naiad.errors import InternalError
 from naiad.foreign_errors import raise_interrupt
 from naiad.scheduler import Decision, Drop, Ticket
 from naiad.types import Response
+from naiad_testing.in_loop import FLOATS, request, running, write_model
+from naiad_testing.leading import lead, led_by
+from naiad_testing.loops import turns, until
+from naiad_testing.steered import Steered, SteeredInstance, SteeredModel
 
 from .driven import DrivenQueue
 from .driven_streams import DrivenStreams, number
-from .leading import lead, led_by
-from .loops import turns, until
 from .schedulers import Recording
-from .serving import FLOATS, Steered, SteeredInstance, SteeredModel, request, running, write_model
 
 RAISED = [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, ArithmeticError]
 
@@ -182,7 +184,7 @@ def test_a_leading_thread_survives_what_a_model_raises(
             assert response.outputs["OUTPUT"].array.tolist() == [value]
 
     monkeypatch.setattr(Rude, "kind", kind)
-    lead(tmp_path, body, rude_backend(tmp_path), Steered(), loop_factory=loop_factory)
+    lead(tmp_path, body, naiad_loop_handoff, rude_backend(tmp_path), Steered(), loop_factory=loop_factory)
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS)
@@ -214,7 +216,7 @@ def test_a_callback_that_raises_neither_ends_nor_freezes_the_loop(
         assert isinstance(await server.infer(request("m", 1.0)), Response)
 
     write_model(tmp_path, "m")
-    lead(tmp_path, body, Steered(), loop_factory=loop_factory)
+    lead(tmp_path, body, naiad_loop_handoff, Steered(), loop_factory=loop_factory)
 
 
 async def test_a_model_that_executes_on_the_loop_may_raise_in_each_of_its_steps(

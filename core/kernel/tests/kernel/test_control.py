@@ -11,10 +11,11 @@ from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, NotFoundError, ShuttingDownError, UnavailableError
 from naiad.reports import IndexEntry
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import off_the_loop, request, running, write_model
+from naiad_testing.loops import turns, until
+from naiad_testing.steered import Steered, SteeredModel
 
 from .control import explicit, states, value
-from .loops import turns, until
-from .serving import Steered, SteeredModel, off_the_loop, request, running, write_model
 
 
 @pytest.mark.parametrize("mode", ["none", "poll"])

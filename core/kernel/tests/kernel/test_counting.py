@@ -6,9 +6,9 @@ from naiad._engine.statistics import FailureReason, VersionCounters
 from naiad.backend import MemoryUsage
 from naiad.errors import InternalError, InvalidArgumentError
 from naiad.reports import BatchStatistics, Duration, ModelStatistics
+from naiad_testing.loops import jump, turns
 
 from .driven import DrivenQueue
-from .loops import jump, turns
 from .schedulers import Pairs
 
 NOTHING = Duration()

@@ -10,10 +10,10 @@ from naiad import Server
 from naiad.backend import Answer, Batch
 from naiad.errors import ModelFailedError, WorkerDiedError
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import request, running
+from naiad_testing.loops import until
 
 from .deaths import DEADLY, dies_of_666
-from .loops import until
-from .serving import request, running
 
 ON_LOOP = 'parameters { key: "execute_on" value { string_value: "event_loop" } }'
 

@@ -8,9 +8,10 @@ import pytest
 from naiad.backend import ModelContext, Placement
 from naiad.errors import ModelNotReadyError
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import request, running, write_model
+from naiad_testing.steered import Steered
 
 from .reasons import reason_of
-from .serving import Steered, request, running, write_model
 
 
 def exits(*_: Any) -> Any:

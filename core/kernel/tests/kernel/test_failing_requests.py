@@ -11,10 +11,11 @@ from naiad.backend import Answer, Batch
 from naiad.errors import DeadlineExceededError, InvalidArgumentError, ModelFailedError, NotFoundError, QueueFullError
 from naiad.types import Request, Response
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import off_the_loop, request, rows, running
+from naiad_testing.loops import jump, turns
+from naiad_testing.scheduling import AllAtOnce, Scheduling
 
-from .loops import jump, turns
-from .schedulers import AllAtOnce, OfTwo, Scheduling
-from .serving import off_the_loop, request, rows, running
+from .schedulers import OfTwo
 
 BATCHED = "max_batch_size: 8 dynamic_batching { }"
 

@@ -10,11 +10,13 @@ from naiad.errors import InternalError, InvalidArgumentError
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Scheduler, Ticket
 from naiad_config import ModelConfig
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import FLOATS, running, write_model
+from naiad_testing.loops import jump, turns
+from naiad_testing.scheduling import Scheduling
+from naiad_testing.steered import Steered, SteeredInstance
 
 from .driven import DrivenQueue
-from .loops import jump, turns
-from .schedulers import Recording, Scheduling
-from .serving import FLOATS, Steered, SteeredInstance, running, write_model
+from .schedulers import Recording
 
 
 class Unreliable(Recording):

@@ -18,11 +18,12 @@ from naiad.servables import Servable
 from naiad_config import ModelConfig
 from naiad_kit.metrics import metrics_of_plugins
 from naiad_testing.gates import FakeGate, FakeGates
+from naiad_testing.in_loop import FLOATS, request, running, write_model
+from naiad_testing.loops import until
 from naiad_testing.servables import FakeServables
+from naiad_testing.steered import Steered
 
 from .control import explicit
-from .loops import until
-from .serving import FLOATS, Steered, request, running, write_model
 
 RAISED = [ArithmeticError, SystemExit, asyncio.CancelledError]
 

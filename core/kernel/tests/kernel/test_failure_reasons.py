@@ -3,10 +3,11 @@
 from naiad._engine.statistics import FailureReason
 from naiad.errors import InternalError, NaiadError
 from naiad.scheduler import Drop, DropReason
+from naiad_testing.loops import jump, turns
+from naiad_testing.scheduling import AllAtOnce
 
 from .driven import DrivenQueue
-from .loops import jump, turns
-from .schedulers import AllAtOnce, Strict
+from .schedulers import Strict
 
 
 def reasons(driven: DrivenQueue) -> dict[str, int]:

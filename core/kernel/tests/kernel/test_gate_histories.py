@@ -22,8 +22,7 @@ from naiad_config import ModelConfig, ModelInstanceGroup, ModelRateLimiter, Rate
 from naiad_rate_limiter.gates import ResourceGates
 from naiad_rate_limiter.limiter import RateLimiter
 from naiad_rate_limiter.resources import Pool, needs_of
-
-from .loops import jump, turns
+from naiad_testing.loops import jump, turns
 
 
 class Choosy(FifoScheduler):

@@ -16,10 +16,12 @@ from naiad_kit.metrics import MetricFamily, Sample
 from naiad_kit.model_metrics import registry_of
 from naiad_testing.backends import FakeBackend
 from naiad_testing.gates import FakeGates
+from naiad_testing.in_loop import request, write_model
+from naiad_testing.loops import turns
+from naiad_testing.metric_values import collect
+from naiad_testing.steered import Steered, SteeredModel
 
-from .loops import turns
-from .metric_values import collect, running
-from .serving import Steered, SteeredModel, request, write_model
+from .metered import running
 
 USERS = MetricFamily("gate_users", "Users of the gate", "gauge", [Sample((), 3)])
 

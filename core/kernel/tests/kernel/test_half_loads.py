@@ -10,10 +10,11 @@ import pytest
 from naiad._lifecycle.loading import SECONDS_TO_CLOSE
 from naiad.backend import Placement
 from naiad.errors import NaiadError
+from naiad_testing.in_loop import off_the_loop, write_model
+from naiad_testing.loops import jump
+from naiad_testing.steered import Steered, SteeredModel
 
 from .control import explicit
-from .loops import jump
-from .serving import Steered, SteeredModel, off_the_loop, write_model
 
 
 async def test_a_model_that_no_version_can_be_made_of_is_closed(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from naiad._lifecycle.repository import Fingerprints
 from naiad.reports import IndexEntry
 from naiad.types import Request
 from naiad_testing.fake_backend import FakeBackend
+from naiad_testing.in_loop import off_the_loop, request, running
+from naiad_testing.loops import jump, turns, until
 
 from .control import explicit
-from .loops import jump, turns, until
-from .serving import off_the_loop, request, running
 
 
 @pytest.fixture

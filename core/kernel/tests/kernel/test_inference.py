@@ -13,11 +13,11 @@ from naiad.types import Request, Response
 from naiad_tensors.datatypes import TENSOR_TYPES
 from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import FLOATS, off_the_loop, request, rows, running
+from naiad_testing.loops import turns
+from naiad_testing.scheduling import AllAtOnce, Scheduling
 
 from .foreign import Foreign
-from .loops import turns
-from .schedulers import AllAtOnce, Scheduling
-from .serving import FLOATS, off_the_loop, request, rows, running
 
 BATCHED = "max_batch_size: 8 dynamic_batching { }"
 

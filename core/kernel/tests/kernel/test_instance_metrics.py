@@ -6,11 +6,12 @@ import pytest
 
 from naiad import Server
 from naiad.errors import WorkerDiedError
+from naiad_testing.in_loop import request
+from naiad_testing.loops import until
+from naiad_testing.metric_values import ONE, values_of, with_reason
 
 from .deaths import DEADLY, gated, states
-from .loops import until
-from .metric_values import ONE, running, values_of, with_reason
-from .serving import request
+from .metered import running
 
 
 def state_of(server: Server) -> str:

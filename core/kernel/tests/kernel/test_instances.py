@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from naiad.backend import ModelContext, Placement
+from naiad_testing.in_loop import FLOATS, running, write_model
+from naiad_testing.steered import Steered, SteeredModel
 
 from .reasons import reason_of
-from .serving import FLOATS, Steered, SteeredModel, running, write_model
 
 
 async def test_instances_are_named_after_their_group(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad.reports import IndexEntry
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import request
+from naiad_testing.loops import until
 
 from .control import explicit, value
-from .loops import until
-from .serving import request
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import pytest
 from naiad import Server
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad_testing.fake_backend import FakeBackend
+from naiad_testing.loops import until
 from naiad_testing.retention import PayloadWatch, freed_by_reference_counts
+from naiad_testing.steered import Steered
 
 from .control import explicit
-from .loops import until
-from .serving import Steered
 
 CONFIG = '{"backend": "fake"}'
 

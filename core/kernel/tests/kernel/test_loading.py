@@ -12,9 +12,10 @@ from naiad.errors import NotFoundError
 from naiad.reports import ModelMetadata, TensorMetadata
 from naiad_config.text import parse_text
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import FLOATS, request, running, write_model
+from naiad_testing.steered import Steered, SteeredModel
 
 from .reasons import reason_of
-from .serving import FLOATS, Steered, SteeredModel, request, running, write_model
 
 
 async def test_a_backend_gets_all_it_needs_to_load(tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import request, write_model
+from naiad_testing.metric_values import ONE, values_of, with_reason
+from naiad_testing.steered import Steered
 
-from .metric_values import ONE, running, values_of, with_reason
-from .serving import Steered, request, write_model
+from .metered import running
 
 
 async def test_the_machine_is_reported_unless_that_is_switched_off(tmp_path: Path, backend: FakeBackend) -> None:

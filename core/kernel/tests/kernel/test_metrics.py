@@ -9,10 +9,11 @@ from naiad.errors import ModelFailedError
 from naiad_kit.metrics import Distribution, MetricsApi
 from naiad_metrics.families import LATENCY_HISTOGRAMS
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import off_the_loop, request, rows
+from naiad_testing.loops import turns
+from naiad_testing.metric_values import ONE, collect, values_of, with_reason
 
-from .loops import turns
-from .metric_values import ONE, collect, running, values_of, with_reason
-from .serving import off_the_loop, request, rows
+from .metered import running
 
 
 async def test_counters_equal_the_statistics(tmp_path: Path, backend: FakeBackend) -> None:

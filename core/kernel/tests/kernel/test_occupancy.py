@@ -5,10 +5,10 @@ import threading
 from pathlib import Path
 
 from naiad.backend import Answer, Batch
+from naiad_testing.in_loop import off_the_loop, request, running, write_model
+from naiad_testing.loops import until
 from naiad_testing.servables import FakeServables
-
-from .loops import until
-from .serving import Steered, off_the_loop, request, running, write_model
+from naiad_testing.steered import Steered
 
 
 async def test_it_lists_the_instances_that_execute_and_the_requests_that_wait(tmp_path: Path) -> None:

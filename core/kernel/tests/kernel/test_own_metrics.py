@@ -10,10 +10,12 @@ import pytest
 from naiad._lifecycle.loading import SECONDS_TO_CLOSE
 from naiad.backend import Answer, Batch, ModelContext, Placement
 from naiad_kit.model_metrics import registry_of
+from naiad_testing.in_loop import off_the_loop, request, write_model
+from naiad_testing.loops import jump, until
+from naiad_testing.metric_values import values_of
+from naiad_testing.steered import Steered, SteeredModel
 
-from .loops import jump, until
-from .metric_values import running, values_of
-from .serving import Steered, SteeredModel, off_the_loop, request, write_model
+from .metered import running
 
 
 class Counting(SteeredModel):

@@ -12,9 +12,8 @@ from naiad import Server
 from naiad.errors import NotFoundError
 from naiad.reports import IndexEntry
 from naiad_testing.backends import FakeBackend
-
-from .loops import jump, until
-from .serving import request, running
+from naiad_testing.in_loop import request, running
+from naiad_testing.loops import jump, until
 
 
 @asynccontextmanager

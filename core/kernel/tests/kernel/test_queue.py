@@ -4,10 +4,11 @@ import pytest
 
 from naiad.errors import InternalError, InvalidArgumentError
 from naiad.types import Response
+from naiad_testing.loops import jump, turns
+from naiad_testing.scheduling import Ordered
 
 from .driven import DrivenQueue
-from .loops import jump, turns
-from .schedulers import Hesitant, Ordered, Pairs, Recording
+from .schedulers import Hesitant, Pairs, Recording
 
 
 async def test_an_idle_slot_takes_a_request_and_its_caller_gets_the_answer() -> None:

@@ -12,10 +12,11 @@ from naiad.errors import (
     WorkerDiedError,
 )
 from naiad.scheduler import Drop, DropReason
+from naiad_testing.loops import jump, turns
+from naiad_testing.scheduling import Ordered
 
 from .driven import DrivenQueue
-from .loops import jump, turns
-from .schedulers import Ordered, Strict
+from .schedulers import Strict
 
 
 async def test_a_call_taken_back_while_it_waits_never_executes() -> None:

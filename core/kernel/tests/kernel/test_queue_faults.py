@@ -10,10 +10,11 @@ from naiad.default_scheduler import FifoScheduler
 from naiad.errors import InternalError, NaiadError, UnavailableError
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason
 from naiad.types import Response
+from naiad_testing.loops import turns
+from naiad_testing.scheduling import AllAtOnce
 
 from .driven import DrivenQueue
-from .loops import turns
-from .schedulers import AllAtOnce, Strict
+from .schedulers import Strict
 
 
 async def batch_of_three() -> DrivenQueue:

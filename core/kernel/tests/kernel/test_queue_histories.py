@@ -13,9 +13,9 @@ from naiad._engine.call import Call
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import InternalError, QueueFullError, ShuttingDownError, WorkerDiedError
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Ticket
+from naiad_testing.loops import JumpingLoop, jump, turns
 
 from .driven import DrivenQueue
-from .loops import JumpingLoop, jump, turns
 
 
 class Batching(FifoScheduler):

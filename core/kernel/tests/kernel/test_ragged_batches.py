@@ -11,9 +11,8 @@ from naiad.backend import Answer, Batch
 from naiad.types import Request, Response
 from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
-
-from .schedulers import AllAtOnce, Scheduling
-from .serving import running
+from naiad_testing.in_loop import running
+from naiad_testing.scheduling import AllAtOnce, Scheduling
 
 RAGGED = """
     max_batch_size: 8 dynamic_batching { }

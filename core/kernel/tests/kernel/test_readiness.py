@@ -12,9 +12,9 @@ from naiad.backend import ModelContext
 from naiad.errors import ModelNotReadyError, NotFoundError
 from naiad.reports import Readiness
 from naiad_testing.backends import FakeBackend
-
-from .loops import jump, turns, until
-from .serving import Steered, SteeredModel, off_the_loop, running, write_model
+from naiad_testing.in_loop import off_the_loop, running, write_model
+from naiad_testing.loops import jump, turns, until
+from naiad_testing.steered import Steered, SteeredModel
 
 
 async def test_a_server_is_neither_live_nor_ready_before_it_starts_and_after_it_stops(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from naiad import Server
 from naiad._engine import readiness
 from naiad._engine.readiness import ReadyCheck
 from naiad.errors import ModelNotReadyError
-
-from .loops import until
-from .serving import Steered, SteeredInstance, request, running, write_model
+from naiad_testing.in_loop import request, running, write_model
+from naiad_testing.loops import until
+from naiad_testing.steered import Steered, SteeredInstance
 
 
 def late() -> float:

@@ -13,10 +13,11 @@ from naiad.backend import Answer, Batch, Placement
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, NaiadError
 from naiad.reports import IndexEntry
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import FLOATS, off_the_loop, request, write_model
+from naiad_testing.loops import until
+from naiad_testing.steered import Steered, SteeredModel
 
 from .control import UNLOADED, explicit, states, value
-from .loops import until
-from .serving import FLOATS, Steered, SteeredModel, off_the_loop, request, write_model
 
 
 async def test_a_failed_reload_keeps_the_old_generation_and_says_so(tmp_path: Path, backend: FakeBackend) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from naiad.errors import ModelNotReadyError, WorkerDiedError
+from naiad_testing.in_loop import request, running
+from naiad_testing.loops import jump, turns, until
+from naiad_testing.steered import SteeredInstance
 
 from .deaths import DEADLY, gated, states
-from .loops import jump, turns, until
-from .serving import SteeredInstance, request, running
 
 
 async def test_a_replacement_that_fails_is_tried_again_later(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

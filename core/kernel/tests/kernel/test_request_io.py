@@ -19,9 +19,8 @@ from naiad.types import Request
 from naiad_tensors.devices import EveryOutput, OnDevice, gpu
 from naiad_tensors.tensors import DeferredPayload, Tensor
 from naiad_testing.backends import FakeBackend
-
-from .schedulers import AllAtOnce, Scheduling
-from .serving import off_the_loop
+from naiad_testing.in_loop import off_the_loop
+from naiad_testing.scheduling import AllAtOnce, Scheduling
 
 COUNT = 4
 

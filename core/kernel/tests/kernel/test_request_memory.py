@@ -12,16 +12,19 @@ from typing import Any
 
 import pytest
 
+import naiad_loop_handoff
 from naiad import Server
 from naiad.backend import Answer, Batch, Reply
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad.types import Request
+from naiad_testing.in_loop import request, rows, running, write_model
+from naiad_testing.leading import lead, led_by
+from naiad_testing.loops import JumpingLoop, jump, until
 from naiad_testing.retention import PayloadWatch, freed_by_reference_counts
+from naiad_testing.scheduling import Scheduling
+from naiad_testing.steered import Steered
 
-from .leading import lead, led_by
-from .loops import JumpingLoop, jump, until
-from .schedulers import Pairs, Scheduling
-from .serving import Steered, request, rows, running, write_model
+from .schedulers import Pairs
 from .streaming import DECOUPLED, reply
 
 RAISES, REFUSES, EXITS, WAITS, BAD_SHAPE, FUTURE = -1.0, -2.0, -3.0, -4.0, -5.0, -6.0
@@ -286,4 +289,4 @@ def test_nor_where_a_model_s_thread_runs_the_loop(tmp_path: Path, name: str) -> 
             await scene.all_dead()
         assert watch.watched
 
-    lead(tmp_path, body, *models(tmp_path, waiting, gate), exit_timeout_secs=EXIT_SECONDS)
+    lead(tmp_path, body, naiad_loop_handoff, *models(tmp_path, waiting, gate), exit_timeout_secs=EXIT_SECONDS)

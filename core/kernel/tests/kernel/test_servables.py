@@ -8,11 +8,12 @@ import pytest
 from naiad import Server
 from naiad._lifecycle.leases import Leases
 from naiad.errors import ModelNotReadyError, NaiadError
+from naiad_testing.in_loop import request, running
+from naiad_testing.loops import until
 from naiad_testing.servables import FakeServables
+from naiad_testing.steered import Steered
 
 from .control import explicit
-from .loops import until
-from .serving import Steered, request, running
 
 TENSORS = """
 input { name: "INPUT" data_type: TYPE_FP32 dims: -1 }

@@ -14,9 +14,8 @@ from naiad.frontend import Frontend
 from naiad.hookspecs import hookimpl
 from naiad.options import Settings
 from naiad_testing.backends import FakeBackend
+from naiad_testing.loops import jump, until
 from naiad_testing.services import FakeService
-
-from .loops import jump, until
 
 
 class OtherService(FakeService):

@@ -10,10 +10,10 @@ import pytest
 from naiad.backend import Answer, Batch
 from naiad.errors import ModelFailedError
 from naiad_testing.backends import FakeBackend
-
-from .loops import until
-from .schedulers import AllAtOnce, Scheduling
-from .serving import FLOATS, Steered, SteeredInstance, off_the_loop, request, rows, running, write_model
+from naiad_testing.in_loop import FLOATS, off_the_loop, request, rows, running, write_model
+from naiad_testing.loops import until
+from naiad_testing.scheduling import AllAtOnce, Scheduling
+from naiad_testing.steered import Steered, SteeredInstance
 
 BATCHED = "max_batch_size: 8 dynamic_batching { }"
 

@@ -16,8 +16,7 @@ from naiad.server import Deliver, SubmittedRequest
 from naiad.types import Request
 from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
-
-from .serving import request, rows, running
+from naiad_testing.in_loop import request, rows, running
 
 
 class Stage:

@@ -7,8 +7,7 @@ import pytest
 from naiad import Server
 from naiad.errors import InvalidArgumentError, ModelNotReadyError
 from naiad_testing.backends import FakeBackend
-
-from .serving import running
+from naiad_testing.in_loop import running
 
 
 async def test_an_instance_that_is_not_ready_yet_does_not_end_the_start(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from naiad.backend import Answer, Batch, MemoryUsage, ModelContext, Reply
 from naiad.errors import InvalidArgumentError, ModelFailedError, ModelNotReadyError, NotFoundError
 from naiad.reports import Duration, ModelStatistics
 from naiad_testing.backends import FakeBackend
-
-from .loops import turns, until
-from .serving import Steered, SteeredModel, off_the_loop, request, rows, running, write_model
+from naiad_testing.in_loop import off_the_loop, request, rows, running, write_model
+from naiad_testing.loops import turns, until
+from naiad_testing.steered import Steered, SteeredModel
 
 NOTHING = Duration()
 

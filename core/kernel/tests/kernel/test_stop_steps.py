@@ -7,8 +7,7 @@ import pytest
 
 from naiad._server.stop_steps import StopSteps
 from naiad.threads import on_own_thread
-
-from .loops import jump, turns
+from naiad_testing.loops import jump, turns
 
 
 async def test_a_step_gives_its_result() -> None:

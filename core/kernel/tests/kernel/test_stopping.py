@@ -13,9 +13,9 @@ from naiad.errors import ShuttingDownError, UnavailableError
 from naiad.frontend import Frontend
 from naiad.hookspecs import hookimpl
 from naiad_testing.backends import FakeBackend
-
-from .loops import jump, turns, until
-from .serving import Steered, SteeredModel, off_the_loop, request, running, write_model
+from naiad_testing.in_loop import off_the_loop, request, running, write_model
+from naiad_testing.loops import jump, turns, until
+from naiad_testing.steered import Steered, SteeredModel
 
 
 class Listening:

@@ -10,10 +10,11 @@ from naiad._engine.call import Call
 from naiad.errors import ShuttingDownError
 from naiad.server import Outcome
 from naiad.types import Request
+from naiad_testing.loops import turns
+from naiad_testing.scheduling import AllAtOnce, Ordered
 
 from .driven_streams import END, DrivenStreams, number, value_of
-from .loops import turns
-from .schedulers import AllAtOnce, Ordered, Recording
+from .schedulers import Recording
 
 
 class Batching(AllAtOnce, Recording):

@@ -14,9 +14,9 @@ from naiad.errors import (
     DeadlineExceededError,
     ModelNotReadyError,
 )
+from naiad_testing.in_loop import FLOATS, off_the_loop, request
+from naiad_testing.loops import jump, until
 
-from .loops import jump, until
-from .serving import FLOATS, off_the_loop, request
 from .streaming import Caller, answers_of, reply, serving, values_of
 
 

@@ -20,9 +20,9 @@ from naiad.errors import InternalError, QueueFullError, ShuttingDownError, Worke
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Ticket
 from naiad.server import Outcome
 from naiad.types import Request, Response
+from naiad_testing.loops import JumpingLoop, jump, turns
 
 from .driven_streams import DrivenStreams, number, value_of
-from .loops import JumpingLoop, jump, turns
 from .schedulers import Recording
 
 CALLERS = ["listens", "leaves", "takes the next one back", "raises"]

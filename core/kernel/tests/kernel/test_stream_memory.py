@@ -15,11 +15,11 @@ from naiad._engine.streams import WINDOW, WINDOW_BYTES, ResponseStream, StreamSe
 from naiad.backend import Answer, Batch, Reply
 from naiad.errors import InternalError
 from naiad.types import Request, Response
+from naiad_testing.in_loop import off_the_loop, request
+from naiad_testing.loops import turns, until
+from naiad_testing.scheduling import Ordered
 
 from .driven_streams import END, DrivenStreams, number
-from .loops import turns, until
-from .schedulers import Ordered
-from .serving import off_the_loop, request
 from .streaming import reply, serving
 
 KINDS = (Call, Request, Response, ResponseStream, StreamSender)

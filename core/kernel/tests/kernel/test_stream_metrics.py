@@ -7,10 +7,11 @@ from naiad import Server
 from naiad.errors import InvalidArgumentError
 from naiad.reports import ModelStatistics
 from naiad_kit.metrics import Distribution
+from naiad_testing.in_loop import request
+from naiad_testing.loops import until
+from naiad_testing.metric_values import collect
 
-from .loops import until
-from .metric_values import METRICS, collect
-from .serving import request
+from .metered import METRICS
 from .streaming import answers_of, reply, sending, serving
 
 HISTOGRAMS = ((("histogram_latencies", True),),)

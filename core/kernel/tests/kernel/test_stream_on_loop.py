@@ -11,10 +11,12 @@ import pytest
 from naiad.backend import Answer, Batch, Sender
 from naiad.errors import InternalError
 from naiad.scheduler import Decision, Drop, DropReason
+from naiad_testing.in_loop import FLOATS, request, rows, running, write_model
+from naiad_testing.loops import jump, turns, until
+from naiad_testing.scheduling import Scheduling
+from naiad_testing.steered import Steered, SteeredInstance
 
-from .loops import jump, turns, until
-from .schedulers import Recording, Scheduling, Strict
-from .serving import FLOATS, Steered, SteeredInstance, request, rows, running, write_model
+from .schedulers import Recording, Strict
 from .streaming import Caller, answers_of, batched, reply, sending, serving, values_of
 
 ON_LOOP = FLOATS + 'parameters { key: "execute_on" value { string_value: "event_loop" } }\n'

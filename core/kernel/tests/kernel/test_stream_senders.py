@@ -14,9 +14,9 @@ from naiad._engine.streams import WINDOW, StreamSender
 from naiad.backend import Reply
 from naiad.errors import InternalError, ModelFailedError, ShuttingDownError, WorkerDiedError
 from naiad.scheduler import Decision
+from naiad_testing.loops import JumpingLoop, jump, turns, until
 
 from .driven_streams import END, DrivenStreams, number
-from .loops import JumpingLoop, jump, turns, until
 from .schedulers import Recording
 
 Way = Callable[[DrivenStreams, Call, StreamSender], object]

@@ -4,9 +4,9 @@ import asyncio
 from pathlib import Path
 
 from naiad.backend import Answer, Batch, Sender
+from naiad_testing.in_loop import request
+from naiad_testing.loops import jump, until
 
-from .loops import jump, until
-from .serving import request
 from .streaming import Caller, reply, serving, values_of
 
 

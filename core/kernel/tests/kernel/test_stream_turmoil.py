@@ -17,10 +17,11 @@ from naiad._engine.streams import ResponseStream
 from naiad.backend import Answer, Batch, Reply, Sender
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import NaiadError
+from naiad_testing.in_loop import rows, running, write_model
+from naiad_testing.loops import jump, turns
+from naiad_testing.scheduling import AllAtOnce, Ordered, Scheduling
+from naiad_testing.steered import Steered, SteeredInstance
 
-from .loops import jump, turns
-from .schedulers import AllAtOnce, Ordered, Scheduling
-from .serving import Steered, SteeredInstance, rows, running, write_model
 from .streaming import DECOUPLED, batched
 
 INSIDE, LATER, TOGETHER, RAISES, FORGETS, DIES, ANSWERS = map(float, range(7))

@@ -8,10 +8,11 @@ import pytest
 
 from naiad.backend import Answer, Batch, Sender
 from naiad.errors import InternalError, ModelFailedError, NaiadError, UnsupportedError
+from naiad_testing.in_loop import FLOATS, request, rows, running, write_model
+from naiad_testing.loops import until
+from naiad_testing.scheduling import Ordered, Scheduling
+from naiad_testing.steered import Steered
 
-from .loops import until
-from .schedulers import Ordered, Scheduling
-from .serving import FLOATS, Steered, request, rows, running, write_model
 from .streaming import DECOUPLED, END, Caller, answers_of, batched, reply, sending, serving, values_of
 
 

@@ -8,11 +8,11 @@ import pytest
 from naiad.backend import Answer, Batch
 from naiad.errors import DeadlineExceededError, ModelFailedError, NotFoundError
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import request, rows, running
+from naiad_testing.loops import jump
+from naiad_testing.scheduling import AllAtOnce, Scheduling
 from naiad_testing.tracing import FakeTrace
 
-from .loops import jump
-from .schedulers import AllAtOnce, Scheduling
-from .serving import request, rows, running
 from .streaming import answers_of, reply, sending, serving
 
 QUEUED = ["REQUEST_START", "QUEUE_START"]

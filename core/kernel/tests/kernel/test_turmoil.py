@@ -12,10 +12,10 @@ from naiad.backend import Answer, Batch
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import ModelFailedError, ModelNotReadyError, NaiadError, WorkerDiedError
 from naiad.types import Response
-
-from .loops import jump, turns
-from .schedulers import AllAtOnce, Scheduling
-from .serving import FLOATS, Steered, SteeredInstance, rows, running, write_model
+from naiad_testing.in_loop import FLOATS, rows, running, write_model
+from naiad_testing.loops import jump, turns
+from naiad_testing.scheduling import AllAtOnce, Scheduling
+from naiad_testing.steered import Steered, SteeredInstance
 
 FINE, RAISES, DIES = 1.0, 2.0, 3.0
 CONFIG = f"max_batch_size: 64 dynamic_batching {{ }} instance_group {{ count: 2 }} {FLOATS}"

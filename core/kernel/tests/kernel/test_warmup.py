@@ -12,8 +12,7 @@ from naiad.hookspecs import hookimpl
 from naiad.types import Response
 from naiad.warmup import VersionParts, Warmup
 from naiad_testing.backends import FakeBackend
-
-from .serving import off_the_loop, request, running
+from naiad_testing.in_loop import off_the_loop, request, running
 
 
 class Warming:

@@ -8,8 +8,8 @@ import pytest
 
 from naiad.backend import ModelContext
 from naiad_config import ModelConfig, ModelDynamicBatching
-
-from .serving import FLOATS, Steered, rows, running, write_model
+from naiad_testing.in_loop import FLOATS, rows, running, write_model
+from naiad_testing.steered import Steered
 
 
 def wishing(context: ModelContext) -> ModelConfig:

@@ -9,8 +9,8 @@ from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad_kit.metrics import MetricsApi, metrics_of
 from naiad_kit.model_metrics import registry_of
 from naiad_testing.backends import FakeBackend
-
-from .serving import Steered, SteeredModel, request, running, write_model
+from naiad_testing.in_loop import request, running, write_model
+from naiad_testing.steered import Steered, SteeredModel
 
 
 async def test_the_metrics_service_is_answered_with_what_to_install(tmp_path: Path, backend: FakeBackend) -> None:

@@ -7,8 +7,8 @@ import pytest
 from naiad.backend import ModelContext
 from naiad.errors import UnsupportedError
 from naiad_kit.calls import models_of
-
-from .serving import Steered, SteeredModel, request, running, write_model
+from naiad_testing.in_loop import request, running, write_model
+from naiad_testing.steered import Steered, SteeredModel
 
 
 async def test_calls_are_refused_with_what_to_install(tmp_path: Path) -> None:

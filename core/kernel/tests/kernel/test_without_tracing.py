@@ -8,9 +8,8 @@ from naiad.errors import UnsupportedError
 from naiad.hookspecs import hookimpl
 from naiad_kit.tracing import tracing_of
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import request, running
 from naiad_testing.tracing import FakeTracing
-
-from .serving import request, running
 
 
 class TracingPlugin(FakeTracing):

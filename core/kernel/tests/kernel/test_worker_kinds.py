@@ -14,9 +14,9 @@ from naiad.extend import MakeWorker, WorkerKind
 from naiad.workers import ThreadWorker
 from naiad_config import ModelConfig, ModelParameter
 from naiad_testing.fake_backend import FakeBackend
+from naiad_testing.in_loop import FLOATS, request, running, write_model
+from naiad_testing.steered import Steered
 from naiad_testing.workers import check_workers
-
-from .serving import FLOATS, Steered, request, running, write_model
 
 FRAMEWORKS = ["", "onnxruntime"]
 

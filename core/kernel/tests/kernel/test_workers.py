@@ -11,10 +11,11 @@ from naiad.backend import Answer, Batch
 from naiad.errors import InternalError, WorkerDiedError
 from naiad.reports import InstanceReport
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import off_the_loop, request, running, write_model
+from naiad_testing.loops import turns, until
+from naiad_testing.steered import Steered, SteeredInstance
 
 from .deaths import DEADLY, dies_of_666, gated, states
-from .loops import turns, until
-from .serving import Steered, SteeredInstance, off_the_loop, request, running, write_model
 
 
 async def test_the_request_that_killed_its_worker_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
