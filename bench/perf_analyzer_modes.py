@@ -1,7 +1,7 @@
 """Runs perf_analyzer against Naiad in every mode it has, briefly: which work, and what they reach.
 
 `python bench/perf_analyzer_modes.py [PATTERN]` runs those whose names match; `--peer` asks the peer instead. The status
-is 1 when one fails. This is no measurement: windows are half a second, and nobody waits until three agree.
+is 1 when one fails. This is no measurement: windows are half a second, and it does not wait until three agree.
 """
 
 import argparse

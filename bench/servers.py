@@ -33,7 +33,7 @@ class Ports:
 
     @classmethod
     def free(cls) -> "Ports":
-        """Ports that nobody listens on."""
+        """Ports without a listener."""
         return cls(free_port(), free_port(), free_port())
 
 
@@ -148,7 +148,7 @@ def serve_command(naiad: Path, repository: Path, ports: Ports, options: Sequence
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on."""
+    """A TCP port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -47,7 +47,7 @@ def picture(config: ModelConfig, composition: EnsembleComposition, seconds: Mapp
     """The text of an SVG file of an ensemble, whose steps take so many seconds.
 
     `seconds` are by model: how long it takes to each of its responses, one after the other; only a decoupled one has
-    several. Nobody waits for an instance.
+    several. No step waits for an instance.
     """
     bars, answers = play(config, composition, seconds)
     steps = steps_of(config)

@@ -160,7 +160,7 @@ import logging
 import threading
 from naiad import PluginRegistry
 
-logging.disable()  # nobody listens there
+logging.disable()  # there is no collector
 cache = PluginRegistry.discover().cache("redis").open({"host": "127.0.0.1", "port": "1"})
 answered, answers = threading.Event(), []
 cache.lookup(b"key", lambda found: (answers.append(found), answered.set()))

@@ -149,7 +149,7 @@ def test_a_stopping_server_is_not_ready_and_answers_clients_that_are_connected(s
     server = serve(tmp_path, "--lame-duck-secs=60")
     address = server.url.removeprefix("http://")
     connection, silent = http.client.HTTPConnection(address), http.client.HTTPConnection(address)
-    silent.connect()  # the lame-duck time lasts as long as anybody is connected, and each answer closes a connection
+    silent.connect()  # the lame-duck time lasts as long as a client is connected, and each answer closes a connection
 
     def status(method: str, path: str, body: str = "") -> int:
         connection.request(method, path, body)

@@ -25,7 +25,7 @@ T value(const naiad_request &request, const char *name) {
 
 void answer(Means &means, naiad_batch *batch, int64_t index) {
   const naiad_request &request = batch->requests[index];
-  if (!value<bool>(request, "READY")) return;  // nobody's row
+  if (!value<bool>(request, "READY")) return;  // a row without a request
   const float given = value<float>(request, "VALUE");
   if (std::isnan(given)) {
     naiad_fail(batch, index, NAIAD_INVALID_ARG, "VALUE is not a number");

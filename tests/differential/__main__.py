@@ -1,4 +1,4 @@
-"""Asks Naiad and the peer the same things and prints where their answers differ in a way that nobody has accepted yet.
+"""Sends the same requests to Naiad and the peer, and prints each difference of their answers that is not accepted yet.
 
 Run it in the project's root: `python -m tests.differential`. The peer is a command that serves a repository when it is
 called as `COMMAND serve REPOSITORY`; NAIAD_PEER or --peer name it. The status is 1 when there are new differences.

@@ -23,7 +23,7 @@ class DiedAtStartError(RuntimeError):
 
 
 def free_ports(folder: Path) -> Ports:
-    """Three TCP ports that nobody listens on, for a server that may write into that folder."""
+    """Three TCP ports without a listener, for a server that may write into that folder."""
     folder.mkdir(exist_ok=True)
     probes = [socket.socket() for _ in range(3)]
     try:

@@ -77,7 +77,7 @@ def under_load(running: Running, model: str, request: dict) -> Iterator[Load]:
 
 
 def assert_each_saw_them_in_order(load: Load, newest: int) -> None:
-    """No client got an older generation after a newer one, and everybody had the oldest and the newest."""
+    """No client got an older generation after a newer one, and every client had the oldest and the newest."""
     for mine in load.generations():
         assert mine == sorted(mine)
         assert (mine[0], mine[-1]) == (0, newest)

@@ -195,7 +195,7 @@ class Running:
         return self._process.wait(PATIENCE)
 
     def stop(self) -> None:
-        """Stop it by SIGTERM; it must end well, and must not have met with anything that nobody foresaw."""
+        """Stop it by SIGTERM; it must end well, and its log must have no unexpected line."""
         self.terminate()
         assert self.exit_status() == 0, self.log
         assert _OUR_FAULT.findall(self.log) == [], self.log

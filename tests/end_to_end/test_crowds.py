@@ -1,4 +1,4 @@
-"""Many clients at once, and more requests than a queue takes: everybody is answered, or refused with a reason."""
+"""Many clients at once, and more requests than a queue takes: every request is answered, or refused with a reason."""
 
 import asyncio
 import json

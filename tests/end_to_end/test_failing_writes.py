@@ -1,4 +1,4 @@
-"""Disks that are full and pipes that nobody reads: the server goes on serving what it has."""
+"""Disks that are full and pipes without a reader: the server goes on serving what it has."""
 
 import base64
 import socket

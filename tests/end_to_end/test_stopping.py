@@ -48,7 +48,7 @@ class Asking:
                     wire.send(request)
                     answer = wire.answer()
                 except (BrokenPipeError, ConnectionResetError):
-                    return  # closed between two requests: nobody had read this one
+                    return  # closed between two requests: the server had not read this one
                 except Exception as error:  # noqa: BLE001 - an answer that ends in the middle shows in many ways
                     self.cut_short.append(error)
                     return

@@ -1,4 +1,4 @@
-"""The thread that writes the log: nobody waits for a stream, and what is lost is counted."""
+"""The thread that writes the log: no thread waits for a stream, and what is lost is counted."""
 
 import errno
 import logging

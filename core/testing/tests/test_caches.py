@@ -84,7 +84,7 @@ def test_the_fake_keeps_the_contract() -> None:
         (Forgetful, "was inserted and is not there"),
         (Silent, "was not answered within"),
         (Talkative, "was answered 2 times"),
-        (Generous, "a key that nobody inserted finds something"),
+        (Generous, "a key that was not inserted finds something"),
         (Loyal, "differs from the inserted one"),
         (Loose, "can be written to"),
         (Rounding, "the parameters are"),

@@ -69,7 +69,7 @@ def test_a_caller_that_leaves_lets_the_sender_go():
 def test_waiting_for_what_does_not_come_ends():
     sender = CollectingSender(room=1)
 
-    with pytest.raises(TimeoutError, match="nobody has had to wait"):
+    with pytest.raises(TimeoutError, match="no sender has had to wait"):
         sender.wait_until_held_up(timeout=0.001)
     with pytest.raises(TimeoutError, match="0 responses came"):
         sender.wait_until_ended(timeout=0.001)

@@ -139,7 +139,7 @@ class OnADevice:
     """Something that is not a numpy array."""
 
     def __dlpack__(self, **options: Any) -> Any:
-        raise AssertionError("nobody may look at it")
+        raise AssertionError("the payload must not be read")
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, 0

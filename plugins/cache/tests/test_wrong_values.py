@@ -1,4 +1,4 @@
-"""A cache plugin that gives something else than responses: each such value is a miss, and nobody waits for ever."""
+"""A cache plugin that gives something else than responses: each such value is a miss, and no request waits for ever."""
 
 import threading
 from collections.abc import Callable

@@ -36,7 +36,7 @@ def test_values_are_given(kind, values, dtype):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("behind", ["", "3001", "520162"], ids=["nothing", "ints", "a field nobody knows"])
+@pytest.mark.parametrize("behind", ["", "3001", "520162"], ids=["nothing", "ints", "an unknown field"])
 def test_floats_of_a_file_are_read_as_they_are_written(packed, behind):
     numbers = [1.5, -2.25, 3.0]
     one_by_one = b"".join(b"\x2d" + struct.pack("<f", number) for number in numbers)

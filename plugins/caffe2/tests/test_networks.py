@@ -22,7 +22,7 @@ class Weights:
 
 
 def test_a_network_like_alexnet(random):
-    """Groups, local responses, Caffe's pooling, dropout, layers written over, and a second output nobody reads."""
+    """Groups, local responses, Caffe's pooling, dropout, layers written over, and a second output that is not read."""
     net = Net("data")
     w = Weights(net, random)
     for name, shape in (("conv1", (8, 3, 5, 5)), ("conv2", (12, 4, 3, 3)), ("conv3", (12, 12, 3, 3))):

@@ -1,4 +1,4 @@
-"""A model file and its neighbours are importable for one another, and for nobody else."""
+"""A model file and its neighbours are importable for one another, and for no other model."""
 
 import importlib
 import logging

@@ -113,7 +113,7 @@ def test_a_file_whose_load_never_comes_is_forgotten_with_the_next(folder, tmp_pa
 
 
 class ImportingName(str):
-    """The name of a module that imports another one while somebody looks at it, as another thread may at any time."""
+    """The name of a module that imports another one while another thread looks at it, as may happen at any time."""
 
     __slots__ = ()
 

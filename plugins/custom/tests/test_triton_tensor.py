@@ -133,7 +133,7 @@ def test_what_the_protocol_cannot_carry_is_refused(value, message):
 
 
 class OnDevice:
-    """Memory of a GPU, as far as anybody can see from the host."""
+    """Memory of a GPU, as far as the host can see."""
 
     shape = (2, 2)
 

@@ -1,4 +1,4 @@
-"""Models that keep the order of their answers, and are asked by models: what a model asks is in nobody's order."""
+"""Models that keep the order of their answers, and are called by models: calls of models are in no order."""
 
 import asyncio
 from pathlib import Path

@@ -119,7 +119,7 @@ async def test_many_requests_that_call_each_other_are_all_answered_or_refused(ca
     refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     assert {type(each) for each in refused} <= {CallRingError}
     assert len(values) + len(refused) == 200
-    assert len(values) >= 40  # those that call nobody
+    assert len(values) >= 40  # those that call no other model
 
 
 async def test_a_call_waits_for_an_instance_that_works_on_something_else(calling: Calling) -> None:

@@ -37,7 +37,7 @@ def number(value, sequence=0, **flags):
 
 
 def read_only(shape):
-    """What comes out of a request's body: bytes that nobody may write to."""
+    """Bytes of a request's body, which are read-only."""
     size = int(np.prod(shape))
     return np.frombuffer(np.arange(size, dtype=np.float32).tobytes(), np.float32).reshape(shape)
 

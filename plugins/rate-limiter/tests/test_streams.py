@@ -16,7 +16,7 @@ def only_reads(batch: Batch, models: ModelCalls) -> Answer:
 
 
 def asks_at_once(batch: Batch, models: ModelCalls) -> Answer:
-    """Most of the stream is yet to be read, and nobody reads it before the other model has answered."""
+    """Most of the stream is yet to be read, and its caller does not read it before the other model has answered."""
     responses = models.stream(request("many", 500))
     next(responses)
     models.infer(request("double", 1))

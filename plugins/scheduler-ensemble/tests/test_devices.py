@@ -230,7 +230,7 @@ class ReadingTrace(FakeTrace):
 
 
 class DeviceMemory:
-    """One array on the device that a model gives away, and whether anybody still has it."""
+    """One array on the device that a model gives away, and whether it is still referenced."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._array: FakeDeviceArray | None = FakeDeviceArray(array)

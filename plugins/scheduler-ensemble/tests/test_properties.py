@@ -1,4 +1,4 @@
-"""Runs over graphs that nobody thought of: what must hold for each of them."""
+"""Runs over random graphs: properties that hold for each of them."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Steps that read the input (-1) or earlier steps; step 3 writes t3. What nobody reads is an output."""
+    """Steps that read the input (-1) or earlier steps; step 3 writes t3. A tensor that no step reads is an output."""
     count = draw(st.integers(1, 7))
     decoupled = draw(st.lists(st.booleans() if draw(st.booleans()) else st.just(False), min_size=count, max_size=count))
     reads: list[list[int]] = []

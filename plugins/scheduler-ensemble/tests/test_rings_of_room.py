@@ -1,4 +1,4 @@
-"""Models that call an ensemble of themselves, which has room for so many requests: nobody waits for ever."""
+"""Models that call an ensemble of themselves, which has room for so many requests: no call waits for ever."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Ensembles under callers that leave, models that fail and reloads: everybody is answered, and nothing is left."""
+"""Ensembles under callers that leave, models that fail and reloads: every caller is answered, and nothing is left."""
 
 import asyncio
 import random

@@ -18,7 +18,7 @@ def check(make, **more):
 
 @pytest.fixture
 def broken(direct):
-    """Makes schedulers whose decisions go through a function before anybody sees them."""
+    """Makes schedulers whose decisions go through a function before the driver gets them."""
 
     def make(change):
         class Broken:

@@ -83,7 +83,7 @@ def test_six_sequences_share_the_four_slots_of_two_instances(story, played):
         "26: 0[. S5+]",
         "26: 1[S4- .]",
         "29: 0[. S5-]",
-        # nobody waits for a slot any more; they stay empty
+        # no sequence waits for a slot any more; they stay empty
         "32: 0[S0-]",
         "33: 1[. S3-]",
     ]

@@ -102,7 +102,7 @@ async def ask(backend, region, root, location=LARGE):
     request.transfer = request_io(request.inputs, {"y": SharedOutput(region, LARGE, location)})
     async with Server(model_repository=[root], plugins=[backend]) as server:
         response = await server.infer(request)
-    assert request.on_device is None  # nobody changes the caller's own
+    assert request.on_device is None  # the caller's own is not changed
     return response
 
 

@@ -116,7 +116,7 @@ def test_a_real_engine_is_refused_in_words_where_no_driver_is():
 
 @without_gpu
 def test_a_runtime_that_finds_no_driver_is_an_error_and_not_the_end_of_the_process():
-    """The lean runtime gives an object without anything in it then, which nobody must touch."""
+    """The lean runtime gives an object without anything in it then, which must not be used."""
     program = """
 import tensorrt_lean_bindings
 from naiad.errors import UnsupportedError

@@ -85,7 +85,7 @@ def test_a_library_that_cannot_be_used_fails_the_load(workbench, models, library
 
 @pytest.fixture
 def knobs(monkeypatch):
-    """The knobs of TorchScript, all of them turned on, by nobody; they are put back."""
+    """The knobs of TorchScript, all of them on; they are put back."""
     monkeypatch.setattr(process, "_chosen", {})
     turn = (torch._C._jit_set_profiling_executor, torch._C._jit_set_profiling_mode)
     before = [each(True) for each in turn]  # each gives what was set before

@@ -38,7 +38,7 @@ def tracing(path: Path, *levels: str, rate: int = 1, count: int = -1, log_freque
 
 @contextmanager
 def exporting(*levels: str, rate: int = 1) -> Iterator[Tracer]:
-    """Tracing in the mode opentelemetry to a collector that nobody looks at."""
+    """Tracing in the mode opentelemetry to a collector that is not read."""
     with collecting() as collector:
         tracer = Tracer(TraceOptions("opentelemetry", Selection(levels, rate), url=collector.url))
         tracer.open(check_model)

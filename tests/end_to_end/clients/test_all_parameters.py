@@ -1,4 +1,4 @@
-"""Every call of every client with every parameter that it has, to a server that answers nobody without a secret."""
+"""Every call of every client with every parameter that it has, to a server that answers no client without a secret."""
 
 import inspect
 import json
@@ -170,7 +170,7 @@ def test_every_call_takes_all_that_it_can_be_given(connect: Callable[[str], Driv
     *others, (cuda, handle) = calls(key)
 
     answers = {call: getattr(client, call)(**completely(client, call, own)) for call, own in others}
-    with pytest.raises(InferenceServerException, match="'mine'"):  # nobody has such a handle
+    with pytest.raises(InferenceServerException, match="'mine'"):  # there is no such handle
         getattr(client, cuda)(**completely(client, cuda, handle))
 
     assert [answers[call] for call in ("is_server_live", "is_server_ready", "is_model_ready")] == [True] * 3

@@ -50,7 +50,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def guarded(certificates: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server that talks to nobody without a certificate, on either protocol."""
+    """A server that refuses clients without a certificate, on either protocol."""
     folder = tmp_path_factory.mktemp("guarded")
     models.write(folder / "models", "echo", models.ECHO)
     files = {"server-cert": "server.pem", "server-key": "server.key", "root-cert": "root.pem"}

@@ -31,7 +31,7 @@ def logging_to(
 
     Up to INFO goes to `stdout`, the rest to `stderr` (both the process's own by default), all of it to `log-file` where
     that is set. Lines of other libraries appear from WARNING up. Raises InvalidArgumentError when the file cannot be
-    opened. A thread writes the lines, so that what they are written to holds up nobody.
+    opened. A thread writes the lines, so that a slow stream or file delays no other thread.
     """
     with ExitStack() as undo:
         writer = LogWriter()

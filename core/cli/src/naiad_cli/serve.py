@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     if not values["model-repository"]:
         raise InvalidArgumentError("no model repository is given; write naiad serve DIR")
     if not registry.frontends():
-        registry.frontend("http")  # raises, with what to install: a server that nobody can reach is a mistake
+        registry.frontend("http")  # raises, with what to install: a server that no client can reach is a mistake
     settings = Settings(options, values)
     if settings["restart"] and not is_supervised():
         with logging_to(settings):

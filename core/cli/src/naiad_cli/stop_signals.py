@@ -136,7 +136,7 @@ class StopSignals:
         )
 
     def _end_with(self, message: str, *values: object) -> None:
-        """End the process with these last words; they get a second, since a handler of somebody else may block."""
+        """End the process with these last words; they get a second, since the handler of another library may block."""
         try:
             speaking = threading.Thread(target=_logger.error, args=(message, *values), daemon=True)
             speaking.start()

@@ -86,7 +86,7 @@ def watching(loop: asyncio.AbstractEventLoop, seconds: float) -> Iterator[None]:
 def end_stalled_process(seconds: float, thread: int) -> None:
     """Log where the loop stands still, write the stacks of all threads to stderr, and exit with `STATUS`.
 
-    Within five seconds, even if nobody reads the log.
+    Within five seconds, even if the log is not read.
     """
     alarm = threading.Timer(_SECONDS_TO_REPORT, os._exit, (STATUS,))
     alarm.daemon = True

@@ -75,7 +75,7 @@ def _boolean(leaf: Leaf) -> bool | None:
 
 
 def _integer(leaf: Leaf) -> int:
-    """The integer that the leaf is; -2**80, which is in nobody's range, when it is none."""
+    """The integer that the leaf is; -2**80, which is in no field's range, when it is none."""
     if leaf.kind != "number":
         return -(2**80)
     text = leaf.text.lower()

@@ -61,7 +61,7 @@ class WatchedRequest(Occupant, Protocol):
     """A request that executes, on whose behalf its model may call others. For the event loop's thread."""
 
     def watch(self, listener: Callable[[], None]) -> None:
-        """Call that when nobody waits for the answer of the request any more: `Request.cancelled` is set then."""
+        """Call that when no caller waits for the answer of the request any more: `Request.cancelled` is set then."""
 
     def unwatch(self, listener: Callable[[], None]) -> None:
         """Call that no more; harmless when it is not watched."""

@@ -1,4 +1,4 @@
-"""Backends that fail while a model loads: whatever they raise is the reason, and harms nobody."""
+"""Backends that fail while a model loads: whatever they raise is the reason, and other models serve on."""
 
 from pathlib import Path
 from typing import Any

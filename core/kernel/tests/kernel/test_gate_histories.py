@@ -106,7 +106,7 @@ class Model:
             execution.error = WorkerDiedError("gone")
             suspension, gone_on = self.suspended.pop(execution.slot, (None, []))
             self.queue.lose(execution.slot)
-            if suspension is not None and not gone_on:  # its answer comes too late, and keeps nobody waiting
+            if suspension is not None and not gone_on:  # its answer comes too late, and no execution waits for it
                 suspension.resume(lambda: gone_on.extend(["asked", "gone on"]))
             assert suspension is None or gone_on == ["asked", "gone on"]
             self.queue.lost(execution)

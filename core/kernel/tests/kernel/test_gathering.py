@@ -32,7 +32,7 @@ def rounds_until_asked(gathered, rounds, decisions, arrivals):
         rounds.turn()
         if decisions:
             return number
-    raise AssertionError("nobody asked")
+    raise AssertionError("no decision was due")
 
 
 def test_what_comes_in_one_round_is_decided_once_at_its_end():

@@ -74,7 +74,7 @@ async def test_labels_are_the_lines_of_their_file(tmp_path: Path) -> None:
     folder = write_model(tmp_path, "m", FLOATS)
     text = (folder / "config.pbtxt").read_text().replace('"OUTPUT"', '"OUTPUT" label_filename: "labels.txt"')
     (folder / "config.pbtxt").write_text(text)
-    # as an editor of Windows writes it, and with a separator of lines to Python that is none to anybody else
+    # as an editor of Windows writes it, and with a separator of lines for Python alone
     (folder / "labels.txt").write_bytes("\ufeffcat\r\n\r\ndög\u2028s\r\n".encode())
 
     async with running(tmp_path, backend) as server:

@@ -1,4 +1,4 @@
-"""Random histories of a queue whose model streams: every call has one end, in order, and nobody waits for ever."""
+"""Random histories of a queue whose model streams: every call has one end, in order, and none waits for ever."""
 
 import asyncio
 import logging

@@ -32,7 +32,7 @@ def test_a_restricted_group_wants_its_header(api: str, headers: list[tuple[bytes
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("inference:key=", "gives the header 'key' no value, so that everybody would pass"),
+        ("inference:key=", "gives the header 'key' no value, so every client would pass"),
         ("inference:key= ", "no value"),
         ("inference:=secret", "is not of the form"),
         ("inference:key", "is not of the form"),

@@ -98,7 +98,7 @@ class FakeCache:
 def check_cache(open_cache: Callable[[], Cache], patience: float = 5.0) -> None:
     """Hold caches fresh from `open_cache` against the contract. Raises ContractBroken (an AssertionError) saying where.
 
-    A key that nobody inserted has nothing; what was inserted is found within `patience` seconds, the same in every
+    A key that was not inserted has nothing; what was inserted is found within `patience` seconds, the same in every
     datatype, shape and kind of parameter, with arrays that cannot be written to, and what is inserted again replaces
     it; every lookup is answered once, also after the cache was closed; and the counters are right. Keys are random:
     others may use the same server at the same time.
@@ -136,7 +136,7 @@ def _tensor(name: str, wire: str, shape: tuple[int, ...], chance: np.random.Gene
 
 
 def _check_answers(cache: Cache, patience: float) -> None:
-    _expect(_lookup(cache, _random_key(), patience) is None, "a key that nobody inserted finds something")
+    _expect(_lookup(cache, _random_key(), patience) is None, "a key that was not inserted finds something")
     keys = {_random_key(): response for response in sample_responses()}
     for key, response in keys.items():
         cache.insert(key, response)

@@ -70,7 +70,7 @@ class CollectingSender:
     def wait_until_held_up(self, timeout: float = 10.0) -> None:
         """Return when a sender waits for room. Raises TimeoutError after `timeout` seconds."""
         if not self._held_up.wait(timeout):
-            raise TimeoutError(f"nobody has had to wait for room for {timeout:g} seconds")
+            raise TimeoutError(f"no sender has had to wait for room for {timeout:g} seconds")
 
     def wait_until_ended(self, timeout: float = 10.0) -> Sequence[Reply | NaiadError]:
         """Everything that was sent, when all is sent. Raises TimeoutError after `timeout` seconds."""

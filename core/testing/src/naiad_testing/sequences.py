@@ -32,8 +32,8 @@ def check_sequence_scheduler(
     """Run histories through schedulers fresh from `make`, and hold what they do to sequences against the contract.
 
     All requests of a sequence go to one instance, in order, and never two of them in a batch; with `keeps_rows` always
-    to the same row, which nobody else has meanwhile. An instance has at most `slots` sequences at a time. The first
-    request of a sequence is marked as such, and none comes after its last; one that is over is over once, and only if
+    to the same row, which no other sequence has meanwhile. An instance has at most `slots` sequences at a time. The
+    first request of a sequence is marked, and none comes after its last; one that is over is over once, and only if
     the model has seen it. Silence ends a sequence after `idle_limit` seconds, neither earlier nor later. Requests are
     refused for what has happened, never without a reason; none waits for ever. When all is quiet no sequence is left,
     and every slot can be had again. The same history gives the same log twice, and asking more often changes no rule.

@@ -187,7 +187,7 @@ def test_json_above_the_limit_is_refused_with_the_way_out():
 
 
 def test_json_far_above_the_limit_is_refused_before_anything_is_written():
-    huge = np.broadcast_to(np.float32(1), (10**12,))  # takes no memory until somebody copies it
+    huge = np.broadcast_to(np.float32(1), (10**12,))  # takes no memory until it is copied
 
     with pytest.raises(TooLargeError, match="2000000000000 bytes or more"):
         json_content(Tensor("Y", "FP32", huge.shape, huge))

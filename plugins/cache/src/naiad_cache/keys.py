@@ -20,7 +20,7 @@ from naiad_tensors.tensors import DeferredPayload, Tensor
 _DESCRIPTIONS = 256
 """So many are remembered."""
 _ELEMENT = 64
-"""About the bytes of an element of BYTES, which nobody counts for an estimate."""
+"""An estimate of the bytes of one BYTES element, which are not counted."""
 
 
 class KeyMaker:

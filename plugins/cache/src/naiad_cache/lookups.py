@@ -32,7 +32,7 @@ class LookupOwner(Protocol):
         ...
 
     def keep(self, lookup: "Lookup", outcome: Response) -> None:
-        """This is what the model answered, and nobody has it yet."""
+        """The model answered; no caller has the outcome yet."""
         ...
 
     def cancelled(self, lookup: "Lookup") -> None:

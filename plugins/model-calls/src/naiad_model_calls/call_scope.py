@@ -68,7 +68,7 @@ class CallScope:
             request.watch(self._look_whether_cancelled)
 
     def began(self, call: OpenCall) -> None:
-        """One more call is open. Raises RequestCancelledError where nobody waits for any of the requests."""
+        """One more call is open. Raises RequestCancelledError where no caller waits for any of the requests."""
         self.calls[call] = None
         if self._is_cancelled:
             raise _cancelled()

@@ -168,7 +168,7 @@ class EnsembleCall:
         flags = flags_in(outcome.parameters) if outcome.parameters else None
         try:
             self._follow(self._run.answered(step.start, outcome.outputs, final, flags))
-        except BaseException as error:  # nobody must wait for ever because of it
+        except BaseException as error:  # no caller must wait for ever because of it
             raise_interrupt(error)
             _logger.exception("an answer within ensemble '%s' could not be handed on", self._ensemble.name)
             self.fail(InternalError(describe_error(error)), step)
@@ -207,7 +207,7 @@ class EnsembleCall:
             self._done(step)
             self.fail(error, step)
             return
-        except BaseException as error:  # nobody must wait for ever because of it
+        except BaseException as error:  # no caller must wait for ever because of it
             raise_interrupt(error)
             _logger.exception("a step of ensemble '%s' failed", self._ensemble.name)
             self._done(step)

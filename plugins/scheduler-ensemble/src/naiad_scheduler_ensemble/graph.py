@@ -72,7 +72,7 @@ def producers_of(config: ModelConfig) -> dict[str, int]:
 def scopes_of(config: ModelConfig, models: Sequence[ModelConfig]) -> list[frozenset[int]]:
     """The decoupled steps that the inputs of each step come from: with more than one, the step is invalid.
 
-    Steps that wait for each other in a circle, or for what nobody writes, have none.
+    Steps that wait for each other in a circle, or for a tensor that no step writes, have none.
     """
     producers, steps = producers_of(config), steps_of(config)
     ordered_scopes: dict[int, frozenset[int]] = {}

@@ -12,7 +12,7 @@ class LiveSequence:
     `number` is the batcher's own and never given twice; `id` is the caller's. `slot` and `instance` are -1 in the
     backlog, where `deadline` is when its callers have waited too long. `head` is the first ticket that waits, `offered`
     says that it may run, and `running` counts those that an instance has and are not settled. `silent_until` is when it
-    has been silent too long, inf while it is not silent, and `watched` says that somebody looks at that. `closed` says
+    has been silent too long, inf while it is not silent, and `watched` says that this is checked. `closed` says
     that its last request has come, `begun` that an instance has had a request of it, `over` that it is none any more.
 
     There may be a hundred thousand that have nothing to do, so an idle one is small: most have one request at a time.

@@ -22,7 +22,7 @@
 #define SPANS 4096
 
 /* `version` is odd while the span changes. The handler may run on another thread meanwhile, and must not take the end of
-   one span for that of another: it would map zeros over memory of somebody else. */
+   one span for that of another: it would map zeros over memory of another owner. */
 struct span {
     _Atomic unsigned version;
     _Atomic uintptr_t begin;
@@ -66,7 +66,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context) {
     }
 }
 
-/* Handle SIGBUS from now on, also when somebody else has taken it over meanwhile; whether that worked. */
+/* Handle SIGBUS from now on, also when another library has taken it over meanwhile; whether that worked. */
 int naiad_guard_install(void) {
     struct sigaction now, ours;
     if (sigaction(SIGBUS, NULL, &now)) return 0;

@@ -45,7 +45,7 @@ class Guard:
         self._library.naiad_guard_uncover(span)
 
     def is_torn(self, span: int) -> bool:
-        """Whether somebody touched what was not there any more."""
+        """Whether memory was read or written that was not there any more."""
         return self._torn[span] != 0
 
     def is_whole(self, descriptor: int, end: int) -> bool:

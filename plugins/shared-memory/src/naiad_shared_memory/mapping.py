@@ -1,9 +1,9 @@
 """Memory mappings of a client's segment: parts are lent to models without a copy, outputs are written to them.
 
-A model may do with an input what it likes: change it, keep it, read it after its client has shortened the segment. So
-what is lent is a private mapping, whose pages are those of the client until somebody here writes to them. What a model
-did is found out when it has executed, before the client hears of it: pages that were written to are no longer the
-client's, and are mapped anew for the next request; pages that somebody still refers to become the server's own.
+A model may change an input, keep it, or read it after its client has shortened the segment. So a loan is a private
+mapping, whose pages are those of the client until code in the server writes to them. After the execution, before the
+client gets its answer, the pages are checked: those that were written to are no longer the client's, and are mapped
+anew for the next request; those that are still referenced become the server's own.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ _ALIGNMENT = 64
 
 
 _MAPPED_FOR_EVER: list["Mapping"] = []
-"""Mappings that somebody refers to while there was no memory for copies."""
+"""Mappings that were referenced while there was no memory for copies."""
 
 
 class Mapping:
@@ -130,7 +130,7 @@ class Lender:
             return loan
 
     def take_back(self, loan: Loan, mapping: Mapping, kept: bool) -> bool:
-        """A loan has ended, whose bytes somebody may have kept; whether they were read and nothing else."""
+        """A loan has ended, whose bytes may be referenced; whether they were read and nothing else."""
         start, size = loan.start, loan.stop - loan.start
         became = self._guard.taken_back(mapping.span, start, size)
         if kept and not (is_left(size) and self._guard.detach(start, size)):

@@ -1,4 +1,4 @@
-"""CUDA over memory of the host, as late as it may be: nothing on a stream is done before somebody waits for it."""
+"""CUDA over memory of the host, as late as it may be: nothing on a stream is done before it is waited for."""
 
 import ctypes
 from collections import Counter

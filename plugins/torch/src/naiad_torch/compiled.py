@@ -21,7 +21,7 @@ class CompiledArtefact(Packaged):
     """What AOTInductor has compiled. `source` is the C++ beside it in the package, "" without any, `metadata` its JSON.
 
     PyTorch's own loader runs it; with `releases_lock` on the CPU, the C interface of its library does where that is
-    known. The package records the inputs; the outputs are found by a run over zeros, when somebody asks for them. The
+    known. The package records the inputs; the outputs are found by a run over zeros, when they are needed. The
     loader's own parts are used with the tested versions of PyTorch. With any other, the source has the call
     specification, and the package is called with its arguments, which takes 20 µs more.
     """

@@ -31,7 +31,7 @@ def pinned_of(config: ModelConfig) -> Pinned:
 
 
 class Gpu:
-    """A GPU, through a stream of its own; copies wait for nobody else's work.
+    """A GPU, through a stream of its own; copies wait for no other work.
 
     `copies_outputs` says that the program writes its next results to where these are.
     """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 class ArrayFile:
     """Appends to the array by writing over its closing bracket, in one write to the system.
 
-    The file is open only while it is written. One that somebody else removed, emptied or wrote to begins anew. Making
+    The file is open only while it is written. One that another program removed, emptied or wrote to begins anew. Making
     it empties the file. Raises OSError when it cannot be written.
     """
 

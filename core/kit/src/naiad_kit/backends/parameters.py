@@ -17,15 +17,15 @@ _D = TypeVar("_D")
 _BATCH_SIZE = "default-max-batch-size"
 _OF_EVERY_BACKEND = ("auto-complete-config", "backend-directory", _BATCH_SIZE, "min-compute-capability")
 _LIKE = 0.8
-"""How like a name must be for somebody to have meant it."""
+"""How similar a name must be to count as a typing error for a known one."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
     """The parameters that a backend reads in configurations, and its settings of `--backend-config`.
 
-    Parameters are everybody's: those that nobody knows here may be for a scheduler, for tools, or for Triton, which
-    reads past them. So one rule holds for all backends. A name that is one slip of the finger from a known one (a
+    Parameters have several readers: those that are unknown here may be for a scheduler, for tools, or for Triton, which
+    ignores them. So one rule holds for all backends. A name that is one slip of the finger from a known one (a
     letter too many, too few, another one, or two in each other's place) is an error. One that is merely like a known
     one, in other case maybe, is a warning with that one; and so is one in capitals that is like none, where all names
     of the framework are in capitals. All others are left alone. Settings are the backend's alone: whatever it does not
@@ -51,7 +51,7 @@ class KnownNames:
             yield Problem(message, "backend-config", hint=f"did you mean '{meant}'?")
 
     def warn_of_unread(self, context: "ModelContext") -> None:
-        """Log the names that nobody reads and somebody may have meant otherwise; for `Backend.load`."""
+        """Log the unknown names that are similar to known ones; for `Backend.load`."""
         in_capitals = all(map(str.isupper, self.parameters))
         for key in self._foreign(context.config):
             near = _like(key, (*self.parameters, *self.old))

@@ -58,7 +58,7 @@ class CodecJob(Generic[_T]):
         del work
         try:
             self._loop.call_soon_threadsafe(self._finish, result)
-        except RuntimeError:  # the event loop is closed: nobody waits
+        except RuntimeError:  # the event loop is closed: no caller waits
             self.cancel()
         finally:
             del result  # a traceback holds this frame, and this frame would hold the error

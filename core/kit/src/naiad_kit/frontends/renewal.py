@@ -13,7 +13,7 @@ from naiad_kit.frontends.tls import check_pair
 _logger = logging.getLogger("naiad")
 
 LOOK_SECONDS = 10.0
-"""How often the files are looked at; network mounts tell nobody that a file has changed."""
+"""How often the files are looked at; network mounts do not notify of changed files."""
 
 
 class CertificateRenewal:

@@ -68,7 +68,7 @@ class RestrictedApis:
             raise InvalidArgumentError(f"{self._option}: '{rule}' is not of the form <api>[,<api>...]:<header>=<value>")
         if not value.strip():
             raise InvalidArgumentError(
-                f"{self._option}: '{rule}' gives the header '{header.strip()}' no value, so that everybody would pass; "
+                f"{self._option}: '{rule}' gives the header '{header.strip()}' no value, so every client would pass; "
                 "write the secret behind '='"
             )
         message = self._prefix + header.strip()

@@ -94,7 +94,7 @@ class Graph:
         return int(self._types[name].tensor_type.elem_type)
 
     def is_computed(self, name: str) -> bool:
-        """Whether a node makes the value, and not the caller or nobody."""
+        """Whether a node computes the value: it is neither an input nor a constant."""
         return name not in self._constants and name not in self._inputs
 
     def model(self, outputs: Sequence[str]) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:

@@ -18,6 +18,6 @@ def notify_end(correlation_id: int | str, reason: SequenceEndReason, instance: I
         answer = listen(correlation_id, reason)
         if inspect.iscoroutine(answer):
             answer.close()
-            raise TypeError("its sequence_ended is an 'async def', which nobody awaits here: make it a plain 'def'")
+            raise TypeError("its sequence_ended is an 'async def', which is not awaited here: make it a plain 'def'")
     except Exception:
         _logger.exception("an instance failed to take note that sequence %r is over (%s)", correlation_id, reason)

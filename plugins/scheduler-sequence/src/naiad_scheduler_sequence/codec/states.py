@@ -19,7 +19,7 @@ _LENGTH = 4
 class KeptState:
     """One state of a model, as the kernel keeps it.
 
-    `dims` are the declared ones and `initial` is what a sequence starts with, which nobody may write to; it has the
+    `dims` are the declared ones and `initial` is what a sequence starts with, which is read-only; it has the
     batch dimension 1 in front where the model batches. `in_place` states keep one array for input and output, `shown`
     ones are also outputs of the configuration. `variable` says that dims differ from sequence to sequence.
     """
@@ -40,7 +40,7 @@ class KeptState:
     def kept(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         """What the next request starts from: one buffer for all of a sequence where the configuration says so.
 
-        Otherwise nobody may write to it: a request that fails half-way leaves the state as it was.
+        Otherwise it is read-only: a request that fails half-way leaves the state as it was.
         """
         if self.in_place:
             return written_into(before, after)

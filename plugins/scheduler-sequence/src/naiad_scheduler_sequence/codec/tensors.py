@@ -40,7 +40,7 @@ class SequenceTensors:
         return {state.input_name: state.tensor(array) for state, array in zip(self.states, arrays, strict=True)}
 
     def absent(self, others: Mapping[str, Tensor], like: Sequence[np.ndarray]) -> dict[str, Tensor]:
-        """The inputs of a row without a request: those of another row, but nobody is there, and states say nothing."""
+        """The inputs of a row without a request: those of another row, but READY is unset and states are blank."""
         blanks = [blank_like(array) for array in like]
         return {**others, **self.controls.absent, **self.inputs_of(blanks)}
 

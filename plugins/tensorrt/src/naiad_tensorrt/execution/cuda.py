@@ -121,7 +121,7 @@ def create_event(blocking: bool) -> int:
 
 
 def destroy_event(event: int) -> None:
-    """Let go of an event that nobody waits for."""
+    """Destroy an event that no thread waits for."""
     _call("cudaEventDestroy", event)
 
 

@@ -11,7 +11,7 @@ _LEAST = 256
 
 
 class MemoryLease:
-    """Memory at an `address`; it goes back when nobody holds this object any more, on whichever thread that is."""
+    """Memory at an `address`; it goes back when this object is no longer referenced, on any thread."""
 
     __slots__ = ("__weakref__", "address")
 

@@ -167,7 +167,7 @@ def _prelu(op: Operator) -> str:
 
 @operator("Dropout", outputs=(1, 2))
 def _dropout(op: Operator) -> str:
-    """Nothing, when nobody trains."""
+    """Nothing, outside of training."""
     op.arguments.number("ratio", 0.5)
     if not op.arguments.flag("is_test"):
         raise op.error("is made for training: it drops values at random unless its argument is_test is 1")
