@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from statistics import median
 
-from naiad._engine.statistics import VersionCounters
 from naiad_config import ModelConfig
+from naiad_statistics.versions import VersionCounters
 
 from naiad_metrics.config import MetricsConfig
 from naiad_metrics.service import MetricsService

@@ -206,6 +206,7 @@ def _loop_factory(protocol: str) -> Any:
 _PACKAGES = {
     "kernel": "naiad",
     "tensors": "naiad_tensors",
+    "statistics": "naiad_statistics",
     "frontend (HTTP)": "naiad_http",
     "frontend (gRPC)": "naiad_grpc",
     "backend": "naiad_custom",

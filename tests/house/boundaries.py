@@ -14,11 +14,12 @@ from collections.abc import Iterable, Mapping
 
 from .workspace import Member
 
-FOR_PLUGINS = frozenset({"naiad", "naiad_config", "naiad_kit", "naiad_tensors"})
+FOR_PLUGINS = frozenset({"naiad", "naiad_config", "naiad_kit", "naiad_statistics", "naiad_tensors"})
 BELOW: Mapping[str, frozenset[str]] = {
     "naiad_config": frozenset(),
     "naiad_tensors": frozenset({"naiad_config"}),
-    "naiad": frozenset({"naiad_config", "naiad_tensors"}),
+    "naiad_statistics": frozenset(),
+    "naiad": frozenset({"naiad_config", "naiad_statistics", "naiad_tensors"}),
     "naiad_kit": FOR_PLUGINS - {"naiad_kit"},
     "naiad_testing": FOR_PLUGINS,
     "naiad_cli": FOR_PLUGINS | {"naiad_testing"},

@@ -1,7 +1,7 @@
 """How the statistics extension writes a model's counters."""
 
-from naiad.reports import Duration, ModelStatistics, ResponseStatistics
 from naiad_http.routes.statistics import statistics_json
+from naiad_statistics.reports import Duration, ModelStatistics, ResponseStatistics
 
 NOTHING = {"count": 0, "ns": 0}
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from naiad.backend import Answer, Batch, Reply
-from naiad.reports import Duration
 from naiad.types import Request
 from naiad_cache import writing
+from naiad_statistics.reports import Duration
 from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache

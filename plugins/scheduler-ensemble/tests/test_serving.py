@@ -10,8 +10,8 @@ import pytest
 from naiad import Request
 from naiad.backend import Reply
 from naiad.errors import InvalidArgumentError, ModelFailedError
-from naiad.reports import Duration
 from naiad_kit.metrics import MetricsApi
+from naiad_statistics.reports import Duration
 from naiad_testing.loops import until
 from naiad_testing.tracing import FakeTrace
 

@@ -14,6 +14,7 @@ from naiad.batch import RESCHEDULE, Answer, Batch, Reply, Reschedule, Sender
 from naiad.errors import InvalidArgumentError, NotFoundError
 from naiad_config import ModelConfig
 from naiad_config.placement import Placement
+from naiad_statistics.reports import MemoryUsage
 
 __all__ = [
     "RESCHEDULE",
@@ -109,15 +110,6 @@ class ModelContext:
                 f"{subject} leaves the model's folder; put the file into '{self.model_directory}'"
             )
         return inside
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryUsage:
-    """Memory that a model holds: `type` is `CPU`, `CPU_PINNED` or `GPU`, `id` the device, and its bytes."""
-
-    type: str
-    id: int
-    byte_size: int
 
 
 class Instance(Protocol):

@@ -15,21 +15,3 @@ class CacheFactory(Protocol):
 
         Raises InvalidArgumentError for a setting that is missing, unknown or invalid.
         """
-
-
-class CacheCounters(Protocol):
-    """Counts the hits and misses of one model version, in nanoseconds, for the statistics and metrics.
-
-    `misses_in_a_row` are the misses since the last hit.
-    """
-
-    misses_in_a_row: int
-
-    def hit(self, lookup_ns: int) -> None:
-        """A lookup returned a response."""
-
-    def missed(self, lookup_ns: int) -> None:
-        """A lookup returned nothing."""
-
-    def inserted(self, lookup_ns: int, insertion_ns: int) -> None:
-        """The response to a request that was missed was inserted."""

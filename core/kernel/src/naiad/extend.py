@@ -12,11 +12,11 @@ from naiad.server import Deliver, ServerApi, ServiceT, SubmittedRequest
 
 if TYPE_CHECKING:
     from naiad.backend import Backend, BackendTraits, Batch, Instance, ModelContext, Placement
-    from naiad.cache import CacheCounters
     from naiad.errors import NaiadError
     from naiad.options import Settings
     from naiad.types import Request
     from naiad_config import ModelConfig
+    from naiad_statistics.versions import VersionCounters
 
 Submit = Callable[["Request", Deliver, bool], SubmittedRequest]
 """Submits a request; the bool says that the caller takes several responses.
@@ -29,29 +29,6 @@ class HeldRequest(SubmittedRequest, Protocol):
     """A request that a stage answers or passes on later. Set `over` with the last outcome."""
 
     over: bool
-
-
-class StageCounters(Protocol):
-    """Counts the requests that a stage does not pass on, in the statistics of the version.
-
-    Times are nanoseconds since the stage got the request.
-    """
-
-    @property
-    def cache(self) -> "CacheCounters":
-        """The counters of the response cache, which the version has from the first use on."""
-
-    def answered(self, total_ns: int) -> None:
-        """A request was answered, without a queue."""
-
-    def rejected(self, total_ns: int) -> None:
-        """A request waited too long."""
-
-    def failed(self, total_ns: int) -> None:
-        """A request failed for another reason."""
-
-    def cancelled(self, total_ns: int, executing: bool = False) -> None:
-        """A request was cancelled while it waited, or executed."""
 
 
 class FindService(Protocol):
@@ -71,7 +48,7 @@ class StageContext:
 
     model: "ModelContext"
     settings: "Settings"
-    counters: StageCounters
+    counters: "VersionCounters"
     hold: "Callable[[Request, Deliver, Callable[[], None]], HeldRequest]"
     service: FindService
 

@@ -1,48 +1,13 @@
-"""Observers of the latencies of model versions, and the metrics service that makes them.
+"""The metrics service, which makes the observers of the latencies of model versions.
 
-The distribution naiad-metrics brings the service. Without it the kernel counts what the statistics extension reports.
+The distribution naiad-metrics brings it. Without it the kernel counts what the statistics extension reports.
 """
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from naiad_config import ModelConfig
-
-
-class ExecutionObserver(Protocol):
-    """Observes the latencies of one model version on one device, once a batch, on the event loop's thread."""
-
-    def answered(
-        self, totals: Sequence[int], queues: Sequence[int], phases: tuple[int, int, int], streamed: bool = False
-    ) -> None:
-        """The requests of one execution were answered.
-
-        `totals` and `queues` are the nanoseconds of each from its arrival to its answer and to its execution, `phases`
-        the compute input, infer and output of the batch. Unless they were `streamed`, these are their first responses.
-        """
-
-    def hit(self, total_ns: int) -> None:
-        """A request was answered after so many nanoseconds, without a queue and an execution."""
-
-    def first_responses(self, waits: Sequence[int]) -> None:
-        """Requests got their first responses after so many nanoseconds each."""
-
-
-class DurationObserver(Protocol):
-    """Observes the durations of one operation, on the event loop's thread."""
-
-    def add(self, nanoseconds: int) -> None:
-        """The operation took so long once."""
-
-
-class VersionObserver(Protocol):
-    """Makes the observers of one model version."""
-
-    def executions(self) -> ExecutionObserver:
-        """A new observer of the executions on one device."""
-
-    def durations(self) -> DurationObserver | None:
-        """A new observer of durations, None if the options ask for no summaries."""
+from naiad_statistics.observers import VersionObserver
 
 
 @runtime_checkable

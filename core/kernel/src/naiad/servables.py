@@ -8,14 +8,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from naiad.backend import MemoryUsage, ModelContext
-from naiad.extend import HoldsRequests, StageCounters, Submit
+from naiad.backend import ModelContext
+from naiad.extend import HoldsRequests, Submit
 from naiad.in_flight import InflightRequest as InflightRequest
 from naiad.in_flight import Occupancy
-from naiad.reports import InstanceReport, ModelStatistics, Readiness
+from naiad.reports import InstanceReport, Readiness
 from naiad.server import Deliver
 from naiad.types import Request
 from naiad_config import ModelConfig
+from naiad_statistics.reports import ModelStatistics
+from naiad_statistics.versions import VersionCounters
 from naiad_tensors.devices import Device
 
 
@@ -39,24 +41,6 @@ class ServableStages(HoldsRequests, Protocol):
         """Whether a stage after the check needs tensors in host memory."""
 
 
-class RequestCounters(StageCounters, Protocol):
-    """Counts the requests of a servable that has no instances of its own. Every method is for the event loop's thread.
-
-    Times are in nanoseconds; `phases` are those of compute input, infer and output.
-    """
-
-    def request_succeeded(
-        self, items: int, total_ns: int, queue_ns: int, phases: tuple[int, int, int], streamed: bool
-    ) -> None:
-        """A request with so many items was answered; the responses of a `streamed` one are counted besides."""
-
-    def response_sent(self, index: int, waited_ns: int, empty: bool) -> None:
-        """A streamed request got response `index` (from 0 up); an `empty` one only ends it."""
-
-    def report(self, name: str, version: int, memory: Sequence[MemoryUsage]) -> ModelStatistics:
-        """The counters now."""
-
-
 class Servable(Protocol):
     """Serves one version of a model. Every method is for the event loop's thread.
 
@@ -70,7 +54,7 @@ class Servable(Protocol):
     labels: Mapping[str, tuple[str, ...]]
 
     @property
-    def counters(self) -> RequestCounters:
+    def counters(self) -> VersionCounters:
         """Its counters since it was loaded."""
 
     @property
@@ -193,9 +177,9 @@ class ServableContext:
 
     versions: tuple[ModelContext, ...]
     labels: Mapping[str, tuple[str, ...]]
-    counters: Callable[[], RequestCounters]
+    counters: Callable[[], VersionCounters]
     validator: Callable[[ModelConfig], Callable[[Request], int]]
-    stages: Callable[[ModelContext, RequestCounters, Submit, Submit], ServableStages]
+    stages: Callable[[ModelContext, VersionCounters, Submit, Submit], ServableStages]
 
     @property
     def config(self) -> ModelConfig:

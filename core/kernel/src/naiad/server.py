@@ -8,17 +8,10 @@ from naiad.errors import NaiadError
 from naiad.in_flight import Occupancy
 from naiad.in_flight import SubmittedRequest as SubmittedRequest
 from naiad.options import Settings
-from naiad.reports import (
-    IndexEntry,
-    InstanceReport,
-    ModelMetadata,
-    ModelStatistics,
-    Readiness,
-    ServerMetadata,
-    VersionReport,
-)
+from naiad.reports import IndexEntry, InstanceReport, ModelMetadata, Readiness, ServerMetadata, VersionReport
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
+from naiad_statistics.reports import ModelStatistics
 
 Outcome = Response | NaiadError
 """A response to a request, or the error that ends it."""

@@ -9,15 +9,15 @@ from naiad._engine.call import Call
 from naiad._engine.execution import Execution
 from naiad._engine.queue import ModelQueue
 from naiad._engine.responses import ResponseBuilder
-from naiad._engine.statistics import VersionCounters
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import NaiadError
 from naiad.extend import ExecutionGate
-from naiad.reports import ModelStatistics
 from naiad.scheduler import Scheduler
 from naiad.server import Outcome
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
+from naiad_statistics.reports import ModelStatistics
+from naiad_statistics.versions import VersionCounters
 from naiad_testing.loops import turns
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from naiad._engine import responses
 from naiad._engine.codec_queue import CodecModelQueue
-from naiad._engine.statistics import VersionCounters
 from naiad.backend import Answer, Instance, ModelContext, Reschedule
 from naiad.batch import Batch
 from naiad.codec import CodecQueue, Completion, Execution, QueuedRequest, ResponseBuilder
@@ -19,6 +18,7 @@ from naiad.scheduler import Dispatch, Ticket
 from naiad.server import Outcome
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
+from naiad_statistics.versions import VersionCounters
 from naiad_testing.in_loop import FLOATS, rows, running, write_model
 from naiad_testing.loops import turns
 from naiad_testing.scheduling import AllAtOnce, Scheduling

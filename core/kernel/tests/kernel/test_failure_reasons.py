@@ -1,8 +1,8 @@
 """Why a request failed, as metrics tell it."""
 
-from naiad._engine.statistics import FailureReason
 from naiad.errors import InternalError, NaiadError
 from naiad.scheduler import Drop, DropReason
+from naiad_statistics.versions import FailureReason
 from naiad_testing.loops import jump, turns
 from naiad_testing.scheduling import AllAtOnce
 

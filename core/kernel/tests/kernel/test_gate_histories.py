@@ -11,7 +11,6 @@ from naiad._engine.call import Call
 from naiad._engine.execution import Execution
 from naiad._engine.queue import ModelQueue
 from naiad._engine.responses import ResponseBuilder
-from naiad._engine.statistics import VersionCounters
 from naiad.backend import Placement
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import WorkerDiedError
@@ -22,6 +21,7 @@ from naiad_config import ModelConfig, ModelInstanceGroup, ModelRateLimiter, Rate
 from naiad_rate_limiter.gates import ResourceGates
 from naiad_rate_limiter.limiter import RateLimiter
 from naiad_rate_limiter.resources import Pool, needs_of
+from naiad_statistics.versions import VersionCounters
 from naiad_testing.loops import jump, turns
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from naiad._engine.execution import MOST_REASONS, OTHER_REASON
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import InternalError, NaiadError, UnavailableError
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason
 from naiad.types import Response
+from naiad_statistics.executions import MOST_REASONS, OTHER_REASON
 from naiad_testing.loops import turns
 from naiad_testing.scheduling import AllAtOnce
 

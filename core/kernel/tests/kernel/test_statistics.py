@@ -11,7 +11,7 @@ import pytest
 from naiad import Server
 from naiad.backend import Answer, Batch, MemoryUsage, ModelContext, Reply
 from naiad.errors import InvalidArgumentError, ModelFailedError, ModelNotReadyError, NotFoundError
-from naiad.reports import Duration, ModelStatistics
+from naiad_statistics.reports import Duration, ModelStatistics
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import off_the_loop, request, rows, running, write_model
 from naiad_testing.loops import turns, until

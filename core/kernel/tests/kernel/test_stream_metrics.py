@@ -5,8 +5,8 @@ from pathlib import Path
 
 from naiad import Server
 from naiad.errors import InvalidArgumentError
-from naiad.reports import ModelStatistics
 from naiad_kit.metrics import Distribution
+from naiad_statistics.reports import ModelStatistics
 from naiad_testing.in_loop import request
 from naiad_testing.loops import until
 from naiad_testing.metric_values import collect

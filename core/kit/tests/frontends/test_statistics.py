@@ -2,8 +2,8 @@
 
 import pytest
 
-from naiad.reports import BatchStatistics, Duration, ResponseStatistics
 from naiad_kit.frontends.statistics import durations
+from naiad_statistics.reports import BatchStatistics, Duration, ResponseStatistics
 
 
 def test_each_duration_has_its_count_and_nanoseconds() -> None:

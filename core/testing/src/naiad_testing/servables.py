@@ -8,7 +8,7 @@ from naiad.backend import ModelContext
 from naiad.errors import ConfigError, Problem
 from naiad.hookspecs import hookimpl
 from naiad.in_flight import InflightRequest, Occupancy
-from naiad.reports import InstanceReport, ModelStatistics, Readiness
+from naiad.reports import InstanceReport, Readiness
 from naiad.servables import (
     ConfiguredModels,
     Lease,
@@ -20,6 +20,7 @@ from naiad.servables import (
 from naiad.server import Deliver
 from naiad.types import Request
 from naiad_config import ModelConfig
+from naiad_statistics.reports import ModelStatistics
 from naiad_tensors.devices import Device
 
 __all__ = ["FakeServables"]

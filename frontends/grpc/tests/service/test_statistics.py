@@ -1,8 +1,8 @@
 """Counters, as messages."""
 
 from naiad.backend import MemoryUsage
-from naiad.reports import BatchStatistics, Duration, ModelStatistics, ResponseStatistics
 from naiad_grpc.service.statistics import StatisticsRpcs
+from naiad_statistics.reports import BatchStatistics, Duration, ModelStatistics, ResponseStatistics
 
 COUNTED = ModelStatistics(
     name="m",

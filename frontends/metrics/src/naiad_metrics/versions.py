@@ -4,8 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from naiad.metrics import DurationObserver
-from naiad.reports import CacheUse, DeviceReport, VersionReport
+from naiad.reports import VersionReport
 from naiad_kit.metrics import Distribution, LabelPairs, Quantiles
 from naiad_metrics import families
 from naiad_metrics.collection import Collection
@@ -13,6 +12,8 @@ from naiad_metrics.config import MetricsConfig
 from naiad_metrics.latencies import Latencies
 from naiad_metrics.nvml import gpu_uuids
 from naiad_metrics.observers import Durations
+from naiad_statistics.observers import DurationObserver
+from naiad_statistics.reports import CacheUse, DeviceReport
 
 _STATES = ("READY", "STARTING", "DEAD")
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

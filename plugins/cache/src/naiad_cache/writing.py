@@ -6,11 +6,11 @@ from time import monotonic_ns
 
 import numpy as np
 
-from naiad.cache import CacheCounters
 from naiad.types import Response
 from naiad_cache.lookups import Lookup
 from naiad_cache.opened import OpenedCache
 from naiad_kit.caches import CachedResponse
+from naiad_statistics.caches import CacheCounters
 from naiad_tensors.tensors import Tensor
 
 LARGE = 256 << 10

@@ -7,10 +7,11 @@ from typing import Protocol
 
 from naiad.errors import NaiadError
 from naiad.in_flight import Occupancy, Occupant
-from naiad.servables import ModelResolver, RequestCounters, Servable
+from naiad.servables import ModelResolver, Servable
 from naiad_scheduler_ensemble.composition import EnsembleComposition
 from naiad_scheduler_ensemble.inflight import Inflight
 from naiad_scheduler_ensemble.residence import Residence
+from naiad_statistics.versions import VersionCounters
 
 
 class OpenCall(Protocol):
@@ -47,7 +48,7 @@ class BoundEnsemble:
     composition: EnsembleComposition
     steps: tuple[Servable, ...]
     residence: Residence
-    counters: RequestCounters
+    counters: VersionCounters
     models: ModelResolver
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     inflight: Inflight | None = None

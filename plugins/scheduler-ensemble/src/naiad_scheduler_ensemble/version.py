@@ -6,14 +6,8 @@ from dataclasses import replace
 from naiad.backend import ModelContext
 from naiad.errors import ShuttingDownError, UnsupportedError
 from naiad.in_flight import InflightRequest, Occupancy
-from naiad.reports import InstanceReport, ModelStatistics, Readiness
-from naiad.servables import (
-    Lease,
-    ModelResolver,
-    RequestCounters,
-    Servable,
-    ServableContext,
-)
+from naiad.reports import InstanceReport, Readiness
+from naiad.servables import Lease, ModelResolver, Servable, ServableContext
 from naiad.server import Deliver
 from naiad.types import Request
 from naiad_config import ModelConfig, ModelTransactionPolicy
@@ -21,6 +15,8 @@ from naiad_scheduler_ensemble.bound import BoundEnsemble
 from naiad_scheduler_ensemble.call import EnsembleCall
 from naiad_scheduler_ensemble.composition import EnsembleComposition
 from naiad_scheduler_ensemble.residence import Residence
+from naiad_statistics.reports import ModelStatistics
+from naiad_statistics.versions import VersionCounters
 from naiad_tensors.devices import Device
 
 
@@ -37,7 +33,7 @@ class EnsembleVersion:
         version: ModelContext,
         composition: EnsembleComposition,
         leases: Sequence[Lease],
-        counters: RequestCounters,
+        counters: VersionCounters,
         models: ModelResolver,
     ) -> None:
         steps = tuple(lease.servable for lease in leases)

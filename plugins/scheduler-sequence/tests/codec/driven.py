@@ -13,7 +13,6 @@ from naiad._engine.call import Call
 from naiad._engine.codec_queue import CodecModelQueue
 from naiad._engine.execution import Execution
 from naiad._engine.responses import ResponseBuilder
-from naiad._engine.statistics import VersionCounters
 from naiad.backend import Answer, Instance, ModelContext, Reply
 from naiad.batch import Batch
 from naiad.errors import ModelFailedError, NaiadError
@@ -24,6 +23,7 @@ from naiad_config.text import read_text
 from naiad_kit.sequences import Row, SequenceEnd, SequenceEndReason
 from naiad_scheduler_sequence.codec.codec import sequence_codec
 from naiad_scheduler_sequence.codec.queue_codec import SequenceQueueCodec
+from naiad_statistics.versions import VersionCounters
 from naiad_tensors.tensors import Tensor
 from naiad_testing.loops import turns
 

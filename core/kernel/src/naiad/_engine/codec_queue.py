@@ -12,7 +12,6 @@ from naiad._engine.execution import Execution
 from naiad._engine.queue import Instruct, ModelQueue
 from naiad._engine.refusals import refusal, scheduler_started_anew
 from naiad._engine.responses import ResponseBuilder
-from naiad._engine.statistics import VersionCounters
 from naiad._engine.streams import ResponseStream, Sent
 from naiad.backend import Sender
 from naiad.codec import BatchCodec, QueueCodec, QueuedRequest, ReplyReader
@@ -20,6 +19,7 @@ from naiad.errors import InternalError, NaiadError
 from naiad.extend import ExecutionGate
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.scheduler import Dispatch, Drop, Scheduler, Ticket
+from naiad_statistics.versions import VersionCounters
 
 _logger = logging.getLogger("naiad.model")
 

@@ -7,11 +7,11 @@ from time import monotonic_ns
 
 from naiad._engine.call import Call
 from naiad._engine.execution import Execution
-from naiad._engine.statistics import FailureReason, ResponseKind, VersionCounters
 from naiad._engine.streams import ResponseStream, Sent
 from naiad.errors import InternalError, ModelFailedError, NaiadError, drop_tracebacks
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.server import Outcome
+from naiad_statistics.versions import FailureReason, ResponseKind, VersionCounters
 
 _logger = logging.getLogger("naiad.model")
 

@@ -14,7 +14,6 @@ from naiad._engine.execution import Execution
 from naiad._engine.gated_slots import GatedSlots
 from naiad._engine.refusals import came_too_late, expired, reason_of, refusal
 from naiad._engine.responses import ResponseBuilder
-from naiad._engine.statistics import FailureReason, VersionCounters
 from naiad._engine.streams import ResponseStream, Sent, StreamSender
 from naiad.backend import Instance, Sender
 from naiad.batch import Batch
@@ -25,6 +24,7 @@ from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.scheduler import Dispatch, Drop, Scheduler, Ticket
 from naiad.server import Deliver
 from naiad.types import Request
+from naiad_statistics.versions import FailureReason, VersionCounters
 
 _logger = logging.getLogger("naiad.model")
 

@@ -1,6 +1,5 @@
 """Errors of requests that end before the model answers them: timeouts, cancellation, unload, a failed scheduler."""
 
-from naiad._engine.statistics import FailureReason
 from naiad.errors import (
     DeadlineExceededError,
     InvalidArgumentError,
@@ -11,6 +10,7 @@ from naiad.errors import (
     UnavailableError,
 )
 from naiad.scheduler import Drop, DropReason
+from naiad_statistics.versions import FailureReason
 
 
 def refusal(drop: Drop, model: str) -> NaiadError:

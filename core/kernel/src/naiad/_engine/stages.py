@@ -8,7 +8,6 @@ from typing import cast
 
 from naiad._engine.call import Call
 from naiad._engine.containment import contained, logged
-from naiad._engine.statistics import VersionCounters
 from naiad.backend import ModelContext
 from naiad.errors import NaiadError, UnsupportedError
 from naiad.extend import FindService, RequestStage, StageContext, Submit, requests_stage
@@ -16,6 +15,7 @@ from naiad.options import Settings
 from naiad.scheduler import Ticket
 from naiad.server import Deliver, SubmittedRequest
 from naiad.types import Request
+from naiad_statistics.versions import VersionCounters
 
 _SubmitCall = Callable[[Request, Deliver, bool], Call]
 """A Submit whose requests are all calls of the kernel: stages give back nothing else."""

@@ -14,18 +14,19 @@ from naiad._engine.instances import Instances
 from naiad._engine.queue import ModelQueue
 from naiad._engine.responses import ResponseBuilder
 from naiad._engine.stages import OfferedStages
-from naiad._engine.statistics import VersionCounters
 from naiad.backend import BackendTraits, Instance, MemoryUsage, Model, ModelContext, Placement
 from naiad.codec import BatchCodec, StickyRoutes
 from naiad.errors import ShuttingDownError
 from naiad.extend import GateFactory, MakeWorker, Suspension
 from naiad.in_flight import Occupancy, Occupant
-from naiad.reports import InstanceReport, ModelStatistics, Readiness, SequenceCounts
+from naiad.reports import InstanceReport, Readiness, SequenceCounts
 from naiad.scheduler import SchedulerFactory
 from naiad.servables import Servable
 from naiad.threads import on_own_thread
 from naiad.types import Request
 from naiad.warmup import VersionParts, Warmup
+from naiad_statistics.reports import ModelStatistics
+from naiad_statistics.versions import VersionCounters
 from naiad_tensors.devices import Device
 
 _logger = logging.getLogger("naiad.model")

@@ -2,16 +2,15 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from naiad._engine.containment import contained
 from naiad._lifecycle.leases import VersionLease
 from naiad._lifecycle.model_record import LOADING, ModelRecord
 from naiad._lifecycle.model_registry import ModelRegistry
 from naiad._lifecycle.prepared import PreparedDependent
-from naiad._lifecycle.servables import ServedVersion
 from naiad._lifecycle.version_swapper import VersionSwapper
 from naiad.errors import InvalidArgumentError, NaiadError
+from naiad.servables import Servable
 
 _logger = logging.getLogger("naiad.model")
 
@@ -31,7 +30,7 @@ class Binder:
         needs = self._registry.dependencies()
         return start == name or name in dependents(needs, start) or start in needs.get(start, ())
 
-    def bound(self, prepared: PreparedDependent, before: Mapping[int, ServedVersion]) -> dict[int, ServedVersion]:
+    def bound(self, prepared: PreparedDependent, before: Mapping[int, Servable]) -> dict[int, Servable]:
         """The servables of a model over what serves now; they replace those `before` them.
 
         Raises ConfigError for models that do not fit together or are not there.
@@ -39,7 +38,7 @@ class Binder:
         resolver, name = _Resolver(self._registry, prepared), prepared.config.name
         try:
             with prepared.folder.locate_problems(), contained(f"binding model '{name}'", model=name):
-                versions = dict(cast("Mapping[int, ServedVersion]", prepared.servable.bind(resolver, before)))
+                versions = dict(prepared.servable.bind(resolver, before))
         except BaseException:
             self._registry.leases.bind((), resolver.leases)
             raise

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Sequence
 
-from naiad._lifecycle.servables import ServedVersion
+from naiad.servables import Servable
 
 
 class VersionLease:
@@ -11,7 +11,7 @@ class VersionLease:
 
     __slots__ = ("_leases", "servable")
 
-    def __init__(self, leases: "Leases", servable: ServedVersion) -> None:
+    def __init__(self, leases: "Leases", servable: Servable) -> None:
         self._leases: Leases | None = leases
         self.servable = servable
 
@@ -26,16 +26,16 @@ class Leases:
     """All leases of a server, and the servables that hold them. For the event loop's thread."""
 
     def __init__(self) -> None:
-        self._counts: dict[ServedVersion, int] = {}
-        self._released: dict[ServedVersion, asyncio.Event] = {}
-        self._bindings: dict[ServedVersion, tuple[set[ServedVersion], Sequence[VersionLease]]] = {}
+        self._counts: dict[Servable, int] = {}
+        self._released: dict[Servable, asyncio.Event] = {}
+        self._bindings: dict[Servable, tuple[set[Servable], Sequence[VersionLease]]] = {}
 
-    def take(self, servable: ServedVersion) -> VersionLease:
+    def take(self, servable: Servable) -> VersionLease:
         """A new lease on that version."""
         self._counts[servable] = self._counts.get(servable, 0) + 1
         return VersionLease(self, servable)
 
-    def give_back(self, servable: ServedVersion) -> None:
+    def give_back(self, servable: Servable) -> None:
         """One lease on that version has ended; to be called once for each."""
         self._counts[servable] -= 1
         if not self._counts[servable]:
@@ -44,19 +44,19 @@ class Leases:
             if released is not None:
                 released.set()
 
-    async def released(self, servable: ServedVersion) -> None:
+    async def released(self, servable: Servable) -> None:
         """Return when there is no lease on that version."""
         while servable in self._counts:
             await self._released.setdefault(servable, asyncio.Event()).wait()
 
-    def bind(self, holders: Collection[ServedVersion], leases: Sequence[VersionLease]) -> None:
+    def bind(self, holders: Collection[Servable], leases: Sequence[VersionLease]) -> None:
         """These servables were bound together and hold the leases, of which the last to end keeps none."""
         binding = (set(holders), leases)
         self._bindings.update(dict.fromkeys(holders, binding))
         if not holders:
             _release(leases)
 
-    def end(self, holder: ServedVersion) -> None:
+    def end(self, holder: Servable) -> None:
         """That servable has ended, perhaps by an error that kept it from releasing its leases."""
         holders, leases = self._bindings.pop(holder, (set(), ()))
         holders.discard(holder)

@@ -11,7 +11,6 @@ from typing import TypeVar
 from naiad._engine.bounded_threads import BoundedThreads
 from naiad._engine.containment import logged
 from naiad._engine.stages import OfferedStages
-from naiad._engine.statistics import VersionCounters
 from naiad._engine.version import ModelVersion
 from naiad._lifecycle.preparation import Preparer
 from naiad._lifecycle.prepared import Prepared, PreparedModel
@@ -27,6 +26,7 @@ from naiad.scheduler import SchedulerFactory
 from naiad.threads import on_own_thread
 from naiad.warmup import Warmup
 from naiad_config.labels import read_labels
+from naiad_statistics.versions import VersionCounters
 
 SECONDS_TO_CLOSE = 30.0
 """How long a failed load waits for what it had loaded to close."""

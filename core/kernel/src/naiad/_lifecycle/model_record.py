@@ -5,9 +5,10 @@ import tempfile
 from dataclasses import dataclass, field
 
 from naiad._lifecycle.prepared import PreparedDependent
-from naiad._lifecycle.servables import ServedVersion, readiness_of
+from naiad._lifecycle.servables import readiness_of
 from naiad.errors import ModelNotReadyError, NaiadError, NotFoundError
 from naiad.reports import IndexEntry
+from naiad.servables import Servable
 
 LOADING, READY, UNLOADING, UNAVAILABLE = "LOADING", "READY", "UNLOADING", "UNAVAILABLE"
 UNLOADED = "unloaded"
@@ -34,7 +35,7 @@ class ModelRecord:
     """
 
     name: str
-    serving: dict[int, ServedVersion] = field(default_factory=dict)
+    serving: dict[int, Servable] = field(default_factory=dict)
     states: dict[int, VersionState] = field(default_factory=dict)
     reason: str = ""
     reload_error: str = ""

@@ -3,11 +3,13 @@
 from naiad._lifecycle.leases import Leases
 from naiad._lifecycle.model_record import READY, ModelRecord
 from naiad._lifecycle.repository import RepositoryReader
-from naiad._lifecycle.servables import ServedVersion, statistics_of
+from naiad._lifecycle.servables import statistics_of
 from naiad._lifecycle.sticky_routing import StickyRouting
 from naiad.errors import NotFoundError
-from naiad.reports import IndexEntry, ModelStatistics, Readiness
+from naiad.reports import IndexEntry, Readiness
+from naiad.servables import Servable
 from naiad.types import Request
+from naiad_statistics.reports import ModelStatistics
 
 
 class ModelRegistry:
@@ -19,11 +21,11 @@ class ModelRegistry:
     def __init__(self, repositories: RepositoryReader) -> None:
         self.repositories = repositories
         self.records: dict[str, ModelRecord] = {}
-        self.serving_versions: dict[str, dict[int, ServedVersion]] = {}
+        self.serving_versions: dict[str, dict[int, Servable]] = {}
         self.sticky_routing = StickyRouting()
         self.leases = Leases()
 
-    def find(self, name: str, version: int = 0) -> ServedVersion:
+    def find(self, name: str, version: int = 0) -> Servable:
         """The READY version, the largest for version 0. Raises NotFoundError or ModelNotReadyError with the reason."""
         versions = self.serving_versions.get(name)
         servable = versions.get(version) if versions is not None else None
@@ -34,7 +36,7 @@ class ModelRegistry:
             raise NotFoundError(f"Request for unknown model: '{name}' is not found")
         raise record.missing(version)
 
-    def version_for(self, request: Request) -> ServedVersion:
+    def version_for(self, request: Request) -> Servable:
         """The READY version for a request, or the draining one whose sequence it carries on. Raises as `find`."""
         if request.correlation_id and (draining := self.sticky_routing.version_for(request)) is not None:
             return draining
@@ -66,7 +68,7 @@ class ModelRegistry:
         """The models that each one depends on, by the name of the dependent."""
         return {name: record.depends for name, record in self.records.items() if record.depends}
 
-    def serving(self) -> list[ServedVersion]:
+    def serving(self) -> list[Servable]:
         """The READY versions of all models."""
         return [each for model in sorted(self.serving_versions) for each in self._in_order(model)]
 
@@ -87,5 +89,5 @@ class ModelRegistry:
             entries += [folders[name]] if record is None else record.index()
         return [entry for entry in entries if entry.state == READY] if only_ready else entries
 
-    def _in_order(self, name: str) -> list[ServedVersion]:
+    def _in_order(self, name: str) -> list[Servable]:
         return [self.serving_versions[name][version] for version in self.ready_versions(name)]

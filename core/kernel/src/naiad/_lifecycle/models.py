@@ -19,11 +19,12 @@ from naiad._lifecycle.model_registry import ModelRegistry
 from naiad._lifecycle.overrides import unpacked
 from naiad._lifecycle.prepared import PreparedDependent
 from naiad._lifecycle.repository import RepositoryReader, not_found
-from naiad._lifecycle.servables import ServedVersion, has_requests, loading
+from naiad._lifecycle.servables import has_requests, loading
 from naiad._lifecycle.version_swapper import Folder, VersionSwapper
 from naiad.errors import InvalidArgumentError, NaiadError, ShuttingDownError
 from naiad.options import Settings
 from naiad.reports import IndexEntry
+from naiad.servables import Servable
 from naiad_config.repository import is_folder_name
 
 _logger = logging.getLogger("naiad.model")
@@ -253,7 +254,7 @@ class Models(ModelRegistry):
             for context in prepared.contexts:
                 if context.version not in record.serving:
                     record.states[context.version] = VersionState(LOADING)
-            versions: Mapping[int, ServedVersion] = {}
+            versions: Mapping[int, Servable] = {}
             if prepared.dependent is None:
                 versions = await self._loader.load(prepared)
                 record.prepared, record.depends = None, ()
@@ -267,9 +268,7 @@ class Models(ModelRegistry):
             label, seconds = {"model": record.name, "version": str(version)}, loaded.counters.load_seconds
             _logger.info("model '%s' version %d is READY after %.3f s", record.name, version, seconds, extra=label)
 
-    async def _bound(
-        self, record: ModelRecord, prepared: PreparedDependent, again: bool
-    ) -> Mapping[int, ServedVersion]:
+    async def _bound(self, record: ModelRecord, prepared: PreparedDependent, again: bool) -> Mapping[int, Servable]:
         """Its versions over those that it depends on, once these are loaded; it may come into service only later."""
         depended, record.depends = record.depends, prepared.dependencies
         others = [name for name in prepared.dependencies if not self._binder.leads_back(record.name, name)]

@@ -4,11 +4,10 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from naiad._engine.admission import RequestValidator
 from naiad._engine.stages import OfferedStages, VersionStages, stage_context
-from naiad._engine.statistics import VersionCounters
 from naiad._engine.worker_kinds import hosted, worker_for
 from naiad._lifecycle.prepared import Prepared, PreparedDependent, PreparedModel
 from naiad._lifecycle.servables import loading
@@ -17,15 +16,17 @@ from naiad._plugins.registry import PluginRegistry
 from naiad.backend import Backend, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad.extend import FindService, ModelService, Submit, WorkerKind
-from naiad.metrics import Metrics, VersionObserver
+from naiad.metrics import Metrics
 from naiad.options import Settings
-from naiad.servables import RequestCounters, ServableContext, ServableFactory
+from naiad.servables import ServableContext, ServableFactory
 from naiad.types import Request
 from naiad_config import InstanceKind, ModelConfig
 from naiad_config.detection import BackendSearch
 from naiad_config.labels import read_labels
 from naiad_config.model_folder import ModelFolder, read_model
 from naiad_config.normalisation import instance_placements, normalise, scheduler_name
+from naiad_statistics.observers import VersionObserver
+from naiad_statistics.versions import VersionCounters
 from naiad_tensors import gpus
 
 
@@ -126,10 +127,9 @@ class Preparer:
         return PreparedDependent(contexts, factory.name, folder, factory.prepare(context))
 
     def _servable_stages(
-        self, context: ModelContext, counters: RequestCounters, submit: Submit, proceed: Submit
+        self, context: ModelContext, counters: VersionCounters, submit: Submit, proceed: Submit
     ) -> VersionStages:
-        own = cast("VersionCounters", counters)  # which are those of the context
-        return VersionStages(self.stages(context, own), submit, proceed)
+        return VersionStages(self.stages(context, counters), submit, proceed)
 
     def _with_backend(self, folder: ModelFolder) -> ModelConfig:
         search = BackendSearch(

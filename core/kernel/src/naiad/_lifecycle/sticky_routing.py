@@ -5,8 +5,9 @@ import logging
 from collections.abc import Iterable
 
 from naiad._engine.containment import logged
-from naiad._lifecycle.servables import ServedVersion, drain, label
+from naiad._lifecycle.servables import drain, label
 from naiad.codec import StickyRoutes
+from naiad.servables import Servable
 from naiad.types import Request
 
 _logger = logging.getLogger("naiad.model")
@@ -16,9 +17,9 @@ class StickyRouting:
     """The versions that drain and have sticky routes. For the event loop's thread."""
 
     def __init__(self) -> None:
-        self._draining: dict[str, list[ServedVersion]] = {}
+        self._draining: dict[str, list[Servable]] = {}
 
-    def begin(self, versions: Iterable[ServedVersion]) -> None:
+    def begin(self, versions: Iterable[Servable]) -> None:
         """These versions drain from now on: no sequence starts in them."""
         for version in versions:
             if _sticky_routes(version) is None or version in self._draining.get(version.name, ()):
@@ -29,7 +30,7 @@ class StickyRouting:
                     "%s goes when its sequences have ended or fallen silent; under way: %d", label(version), count
                 )
 
-    def end(self, version: ServedVersion) -> None:
+    def end(self, version: Servable) -> None:
         """That version has ended."""
         draining = self._draining.get(version.name, [])
         if version in draining:
@@ -37,7 +38,7 @@ class StickyRouting:
             if not draining:
                 del self._draining[version.name]
 
-    def version_for(self, request: Request) -> ServedVersion | None:
+    def version_for(self, request: Request) -> Servable | None:
         """The draining version that has the sequence of that request under way; None for any other request.
 
         A request that starts a sequence anew goes elsewhere, and so does all that follows it.
@@ -46,7 +47,7 @@ class StickyRouting:
         holders = [each for each in draining if request.version in (0, each.version) and _keeps(each, request)]
         return holders[-1] if holders else None
 
-    async def finish(self, versions: Iterable[ServedVersion], seconds: float) -> None:
+    async def finish(self, versions: Iterable[Servable], seconds: float) -> None:
         """Let the sequences of these versions go on until they end, fall silent, or the time is over."""
         versions = list(versions)
         self.begin(versions)
@@ -60,14 +61,14 @@ class StickyRouting:
                     _logger.warning(message, label(drains[task]), count)
 
 
-def _sticky_routes(version: ServedVersion) -> StickyRoutes | None:
+def _sticky_routes(version: Servable) -> StickyRoutes | None:
     """What keeps requests at the version while it drains; None where nothing does, or the servable raises."""
     with logged(f"reading the sticky routes of {label(version)}", model=version.name):
         return getattr(version, "sticky", None)
     return None
 
 
-def _open_sequences(version: ServedVersion) -> int:
+def _open_sequences(version: Servable) -> int:
     """How many sequences are under way in the version; 0 where the servable raises."""
     routes = _sticky_routes(version)
     with logged(f"counting the sequences of {label(version)}", model=version.name):
@@ -75,7 +76,7 @@ def _open_sequences(version: ServedVersion) -> int:
     return 0
 
 
-def _keeps(version: ServedVersion, request: Request) -> bool:
+def _keeps(version: Servable, request: Request) -> bool:
     """Whether the request carries on a sequence that is under way in the version."""
     routes = _sticky_routes(version)
     with logged(f"finding the sequence of a request in {label(version)}", model=version.name):

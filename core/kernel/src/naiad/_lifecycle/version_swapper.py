@@ -8,7 +8,8 @@ from typing import Any
 
 from naiad._lifecycle.model_record import UNAVAILABLE, UNLOADED, UNLOADING, ModelRecord, VersionState
 from naiad._lifecycle.model_registry import ModelRegistry
-from naiad._lifecycle.servables import ServedVersion, close, drain, has_requests
+from naiad._lifecycle.servables import close, drain, has_requests
+from naiad.servables import Servable
 from naiad.threads import on_own_thread
 
 Folder = tempfile.TemporaryDirectory[str]
@@ -27,13 +28,13 @@ class VersionSwapper:
         own: Callable[[Coroutine[Any, Any, None]], object],
         retired: Callable[[ModelRecord], Awaitable[None]],
     ) -> None:
-        self.alive: set[ServedVersion] = set()
+        self.alive: set[Servable] = set()
         self._registry = registry
         self._own = own
         self._retired = retired
 
     def swap(
-        self, record: ModelRecord, successors: Mapping[int, ServedVersion], folder: Folder | None = None, why: str = ""
+        self, record: ModelRecord, successors: Mapping[int, Servable], folder: Folder | None = None, why: str = ""
     ) -> None:
         """Let the successors serve from now on; drain and close the others.
 
@@ -67,7 +68,7 @@ class VersionSwapper:
             await asyncio.wait(map(asyncio.ensure_future, removals), timeout=remaining)
         return all(ended)
 
-    async def _retire(self, record: ModelRecord, versions: Sequence[ServedVersion], folder: Folder | None) -> None:
+    async def _retire(self, record: ModelRecord, versions: Sequence[Servable], folder: Folder | None) -> None:
         try:
             await asyncio.gather(*(self._end(record, version) for version in versions))
         finally:
@@ -75,7 +76,7 @@ class VersionSwapper:
                 await on_own_thread("naiad-remove-files", folder.cleanup)
         await self._retired(record)
 
-    async def _end(self, record: ModelRecord, version: ServedVersion) -> None:
+    async def _end(self, record: ModelRecord, version: Servable) -> None:
         """Drain and close a version once the servables that use it have ended: they submit to it until then."""
         await self._registry.leases.released(version)
         await drain(version)
@@ -88,7 +89,7 @@ class VersionSwapper:
             record.states[version.version] = VersionState(UNAVAILABLE, state.reason or UNLOADED)
 
 
-async def _drained(versions: Collection[ServedVersion]) -> None:
+async def _drained(versions: Collection[Servable]) -> None:
     """Return when all of them have answered all that was taken in, with all that they called each other for."""
     while True:
         await asyncio.gather(*map(drain, versions))

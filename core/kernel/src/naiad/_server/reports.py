@@ -3,10 +3,11 @@
 from collections.abc import Callable
 
 from naiad._engine.containment import logged
-from naiad._lifecycle.servables import ServedVersion, label
+from naiad._lifecycle.servables import label
 from naiad._plugins.registry import PluginRegistry
 from naiad._server.services import Services
 from naiad.reports import SequenceCounts, VersionReport
+from naiad.servables import Servable
 
 _EXTENSIONS = (
     "classification", "sequence", "model_repository", "model_repository(unload_dependents)", "schedule_policy",
@@ -23,7 +24,7 @@ def extensions_of(plugins: PluginRegistry, services: Services) -> tuple[str, ...
     return (*known, *sorted(brought.difference(_EXTENSIONS)))
 
 
-def reports_of(version: ServedVersion) -> list[VersionReport]:
+def reports_of(version: Servable) -> list[VersionReport]:
     """One version as it stands, for metrics; no report of a version whose code raises."""
     with logged(f"reporting {label(version)}", model=version.name):
         counters = version.counters

@@ -28,6 +28,7 @@ from naiad.options import Settings
 from naiad.server import Deliver, Named, ServiceT
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
+from naiad_statistics.reports import ModelStatistics
 
 _logger = logging.getLogger("naiad")
 
@@ -228,7 +229,7 @@ class Server:
         """The lines of an output's label file; none without one."""
         return self._models.find(name, version).labels.get(output, ())
 
-    def statistics(self, name: str = "", version: int = 0) -> list[reports.ModelStatistics]:
+    def statistics(self, name: str = "", version: int = 0) -> list[ModelStatistics]:
         """The counters of all models, of one, or of one version."""
         return self._models.statistics(name, version)
 

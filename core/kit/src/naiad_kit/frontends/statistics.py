@@ -1,6 +1,6 @@
 """Duration names of the statistics extension, in the order in which they are written."""
 
-from naiad.reports import BatchStatistics, ModelStatistics, ResponseStatistics
+from naiad_statistics.reports import BatchStatistics, ModelStatistics, ResponseStatistics
 
 _OF_REQUESTS = (
     "success",

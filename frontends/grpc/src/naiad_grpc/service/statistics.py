@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-from naiad.reports import ModelStatistics
 from naiad_grpc.codec.versions import model_of
 from naiad_grpc.messages import message_class
 from naiad_grpc.service.operations import Operation, operation
 from naiad_kit.frontends.statistics import durations
+from naiad_statistics.reports import ModelStatistics
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from naiad.reports import ModelStatistics
 from naiad_http.routes.operations import Operation, as_json, model_of
 from naiad_kit.frontends.statistics import durations
+from naiad_statistics.reports import ModelStatistics
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi

@@ -1,7 +1,7 @@
 """Counting what a response cache does for one model version."""
 
-from naiad.metrics import VersionObserver
-from naiad.reports import CacheUse, Duration
+from naiad_statistics.observers import VersionObserver
+from naiad_statistics.reports import CacheUse, Duration
 
 
 class CacheCounters:

@@ -4,11 +4,17 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from enum import IntEnum, StrEnum
 
-from naiad._engine.cache_counters import CacheCounters
-from naiad._engine.execution import ExecutionCounters, PhaseTotals
-from naiad.backend import MemoryUsage
-from naiad.metrics import VersionObserver
-from naiad.reports import BatchStatistics, CacheUse, Duration, ModelStatistics, ResponseStatistics
+from naiad_statistics.caches import CacheCounters
+from naiad_statistics.executions import ExecutionCounters, PhaseTotals
+from naiad_statistics.observers import VersionObserver
+from naiad_statistics.reports import (
+    BatchStatistics,
+    CacheUse,
+    Duration,
+    MemoryUsage,
+    ModelStatistics,
+    ResponseStatistics,
+)
 
 
 class FailureReason(StrEnum):
@@ -59,7 +65,8 @@ class VersionCounters:
 
     What executions and their requests took is counted by device, as metrics need it, and is also there by slot.
     `devices` has the GPU of each slot, -1 without one. `observer` makes what observes latencies, None without metrics.
-    `load_seconds` is how long the version took to load. For its stages these are the `naiad.extend.StageCounters`.
+    `load_seconds` is how long the version took to load. Stages
+    count the requests that they do not pass on, servables without instances of their own all their requests.
     """
 
     def __init__(self, observer: VersionObserver | None = None, devices: Sequence[int] = (-1,)) -> None:

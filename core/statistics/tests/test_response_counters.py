@@ -1,7 +1,7 @@
 """Counting responses by their place among a request's responses."""
 
-from naiad._engine.statistics import FailureReason, ResponseKind, VersionCounters
-from naiad.reports import Duration, ResponseStatistics
+from naiad_statistics.reports import Duration, ResponseStatistics
+from naiad_statistics.versions import FailureReason, ResponseKind, VersionCounters
 
 FIRST, SECOND = 0, 1
 
