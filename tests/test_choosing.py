@@ -1,12 +1,10 @@
 """Error messages for models that need a plugin or framework that is not installed: real commands without it."""
 
-import json
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import onnx
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from naiad_config.detection import KNOWN_FORMATS
 
 from .environments import with_members
+from .written import ask, infer, write_model
 
 if TYPE_CHECKING:
     from .conftest import ServerProcess
@@ -61,22 +60,15 @@ def models(tmp_path: Path) -> Path:
 
 
 def put(models: Path, name: str, file: str, content: str = "", config: str = "") -> None:
-    (models / name / "1").mkdir(parents=True, exist_ok=True)
-    (models / name / "1" / file).write_text(content)
-    if config:
-        (models / name / "config.pbtxt").write_text(config)
+    write_model(models, name, content, config)
+    if file != "model.py":
+        (models / name / "1" / "model.py").rename(models / name / "1" / file)
 
 
 def run(naiad: Path, *words: str | Path, **environment: str) -> tuple[int, str, str]:
     """Exit status, stdout and stderr of the command with these words."""
     ran = subprocess.run([naiad, *words], capture_output=True, text=True, check=False, env=environment or None)
     return ran.returncode, ran.stdout, ran.stderr
-
-
-def post(url: str, **request: Any) -> Any:
-    """What the server answers."""
-    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(request).encode(), method="POST")) as answer:
-        return json.load(answer)
 
 
 def reasons_of(checked: str) -> dict[str, str]:
@@ -93,64 +85,13 @@ def test_models_of_missing_plugins_say_what_to_install_and_the_others_are_served
 
     server = serve(models, "--exit-on-error=false", naiad=without_plugins, frontends=["http"])
     url = server.url
-    numbers = {"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 2]}
-    answer = post(f"{url}/v2/models/double/infer", inputs=[numbers])
-    index = {each["name"]: each for each in post(f"{url}/v2/repository/index")}
+    _, answer = infer(url, "double", 1, 2)
+    index = {each["name"]: each for each in ask(f"{url}/v2/repository/index", {})[1]}
 
     assert answer["outputs"][0]["data"] == [2, 4]
     assert (index["net"]["state"], index["trees"]["state"]) == ("UNAVAILABLE", "UNAVAILABLE")
     assert "It comes with naiad-torch: pip install 'naiad-torch[cpu]'" in index["net"]["reason"]
     assert "It comes with naiad-onnx: pip install 'naiad-onnx[cpu]'" in index["trees"]["reason"]
-
-
-STAYS = """
-import sys
-
-from naiad_custom import FP32, Array, model
-
-
-@model
-def stays(x: Array[FP32, -1]) -> Array[FP32, -1]:
-    frame, names = sys._getframe(), set()
-    while frame is not None:
-        names.add(frame.f_code.co_name)
-        frame = frame.f_back
-    return x * 0 + ("_run_instance" in names and "_lead" not in names)
-"""
-
-
-def test_without_the_loop_handoff_the_event_loop_stays_and_its_option_says_what_to_install(
-    serve: "Callable[..., ServerProcess]", without_plugins: Path, tmp_path: Path
-) -> None:
-    put(tmp_path, "stays", "model.py", STAYS)
-
-    url = serve(tmp_path, naiad=without_plugins, frontends=["http"]).url
-    numbers = {"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}
-    answers = [post(f"{url}/v2/models/stays/infer", inputs=[numbers]) for _ in range(400)]
-    status, _, complaints = run(without_plugins, "serve", "--loop-handoff=false", tmp_path)
-
-    assert {answer["outputs"][0]["data"][0] for answer in answers} == {1.0}
-    assert status == 1
-    assert complaints == (
-        "naiad serve: unknown option --loop-handoff. It comes with naiad-loop-handoff: "
-        "pip install 'naiad-loop-handoff'.\n"
-    )
-
-
-def test_without_the_rate_limiter_its_option_is_refused_and_its_configuration_limits_nothing(
-    serve: "Callable[..., ServerProcess]", without_plugins: Path, models: Path
-) -> None:
-    group = 'instance_group { kind: KIND_CPU rate_limiter { resources { name: "R" count: 1 } } }'
-    put(models, "double", "model.py", DOUBLE, group)
-
-    refused = run(without_plugins, "serve", models, "--rate-limit=execution_count")
-    server = serve(models, naiad=without_plugins, frontends=["http"])
-    numbers = {"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 2]}
-    answer = post(f"{server.url}/v2/models/double/infer", inputs=[numbers])
-
-    advice = "It comes with naiad-rate-limiter: pip install 'naiad-rate-limiter'."
-    assert refused == (1, "", f"naiad serve: unknown option --rate-limit. {advice}\n")
-    assert answer["outputs"][0]["data"] == [2, 4]
 
 
 def test_a_server_that_may_not_start_without_a_model_ends_with_what_to_install_for_each(

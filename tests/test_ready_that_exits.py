@@ -9,16 +9,10 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 
+from .written import ECHO, write_model
+
 if TYPE_CHECKING:
     from conftest import ServerProcess
-
-ECHO = """
-from naiad_custom import FP32, Array, model
-
-@model
-def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
-    return x
-"""
 
 LEAVES = """
 from naiad_custom import FP32, Array, model
@@ -40,8 +34,7 @@ def test_a_ready_that_exits_neither_ends_nor_freezes_the_server(
     serve: "Callable[..., ServerProcess]", tmp_path: Path, error: str
 ) -> None:
     for name, source in (("echo", ECHO), ("leaves", LEAVES.format(error=error))):
-        (tmp_path / name / "1").mkdir(parents=True)
-        (tmp_path / name / "1" / "model.py").write_text(source)
+        write_model(tmp_path, name, source)
     server = serve(tmp_path)
     port = server.wait_for(r"grpc frontend listens at \S+:(\d+)").group(1)
     tensor = triton.InferInput("x", [1], "FP32").set_data_from_numpy(np.ones(1, np.float32))

@@ -8,8 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,20 +15,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .written import ECHO, ask, infer, write_model
+
 if TYPE_CHECKING:
     from conftest import ServerProcess
 
     Serve = Callable[..., ServerProcess]
 
 NAIAD = Path(sys.executable).with_name("naiad")
-
-ECHO = """
-from naiad_custom import FP32, Array, model
-
-@model
-def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
-    return x
-"""
 
 WAITS_TO_ANSWER = """
 from pathlib import Path
@@ -50,14 +42,6 @@ from pathlib import Path
 Path({entered!r}).write_text("in")
 Path({gate!r}).read_text()
 """
-
-
-def write_model(repository: Path, name: str, source: str) -> Path:
-    """A model folder with that model.py, which loads where the text is sound."""
-    folder = repository / name / "1"
-    folder.mkdir(parents=True)
-    (folder / "model.py").write_text(source)
-    return folder
 
 
 class Gate:
@@ -87,35 +71,15 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def infer(url: str, model: str, **more: str) -> tuple[int, str]:
-    """Status and body of one request to a model with the input x, FP32[1]."""
-    body = more | {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [7]}]}
-    request = urllib.request.Request(f"{url}/v2/models/{model}/infer", json.dumps(body).encode())
-    try:
-        with urllib.request.urlopen(request) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
-def status_of(url: str) -> int:
-    """The status of the answer to a GET."""
-    try:
-        with urllib.request.urlopen(url) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        return error.code
-
-
 def test_a_server_serves_until_a_signal_and_exits_with_0(serve: "Serve", repository: Path) -> None:
     write_model(repository, "echo", ECHO)
     server = serve(repository)
 
-    status, body = infer(server.url, "echo")
+    status, answer = infer(server.url, "echo", 7)
     server.signal(signal.SIGTERM)
 
     assert server.exit_status() == 0
-    assert (status, json.loads(body)["outputs"][0]["data"]) == (200, [7.0])
+    assert (status, answer["outputs"][0]["data"]) == (200, [7.0])
     assert [line.split("] ", 1)[1] for line in server.lines][-2:] == [
         '"Signal (15) received. Requests in flight have 30 s to end"',
         '"stopped"',
@@ -130,7 +94,7 @@ def test_a_request_in_flight_is_answered_and_further_signals_change_nothing(
     url = server.url
 
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(infer, url, "waits")
+        answer = pool.submit(infer, url, "waits", 7)
         gate.wait_until_entered()
         server.signal(signal.SIGTERM)
         server.wait_for("Signal \\(15\\) received")
@@ -150,7 +114,7 @@ def test_a_model_that_never_answers_holds_the_server_no_longer_than_it_may(
     url = server.url
 
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(infer, url, "waits")
+        answer = pool.submit(infer, url, "waits", 7)
         gate.wait_until_entered()
         server.signal(signal.SIGTERM)
         status = server.exit_status()
@@ -190,10 +154,9 @@ def test_a_server_that_tolerates_failures_serves_the_other_models(serve: "Serve"
 
     url = serve(repository, "--exit-on-error=false").url
 
-    assert infer(url, "echo")[0] == 200
-    status, body = infer(url, "broken")
-    assert status == 503
-    assert "no_such_module" in body
+    assert infer(url, "echo", 7)[0] == 200
+    status, answer = infer(url, "broken", 7)
+    assert (status, "no_such_module" in answer["error"]) == (503, True)
 
 
 def test_an_address_that_is_taken_ends_the_server_with_the_option_to_change(serve: "Serve", repository: Path) -> None:
@@ -225,7 +188,7 @@ def test_two_servers_share_ports_where_both_options_say_so(serve: "Serve", repos
     refused = serve(repository, *ports)
 
     assert urls[0] == urls[1]
-    assert infer(urls[0], "echo")[0] == 200
+    assert infer(urls[0], "echo", 7)[0] == 200
     assert refused.exit_status() == 1
 
 
@@ -259,7 +222,7 @@ def test_a_server_without_models_is_ready_where_they_can_come_later(
 ) -> None:
     url = serve(repository.with_name(folder), *words).url
 
-    assert (status_of(f"{url}/v2/health/live"), status_of(f"{url}/v2/health/ready")) == (200, ready)
+    assert (ask(f"{url}/v2/health/live")[0], ask(f"{url}/v2/health/ready")[0]) == (200, ready)
 
 
 def test_json_logs_carry_model_and_version(serve: "Serve", repository: Path) -> None:
@@ -276,9 +239,9 @@ def test_json_logs_of_a_failing_request_carry_its_id(serve: "Serve", repository:
     write_model(repository, "echo", ECHO.replace("return x", "raise RuntimeError('no luck')"))
     server = serve(repository, "--log-format=json")
 
-    status, body = infer(server.url, "echo", id="r-9")
+    status, answer = infer(server.url, "echo", 7, id="r-9")
 
-    assert (status, "no luck" in body) == (500, True)
+    assert (status, "no luck" in answer["error"]) == (500, True)
     line = json.loads(server.wait_for("no luck").string)
     assert (line["level"], line["model"], line["version"], line["request_id"]) == ("ERROR", "echo", "1", "r-9")
 
@@ -327,5 +290,5 @@ def test_a_cache_that_is_too_small_for_anything_is_a_warning(serve: "Serve", rep
 
     server = serve(repository, "--cache-config=local,size=200")
 
-    assert infer(server.url, "echo")[0] == 200
+    assert infer(server.url, "echo", 7)[0] == 200
     assert any("cache 'local': 200 bytes hold hardly any response" in line for line in server.lines)

@@ -13,20 +13,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .written import ECHO, write_model
+
 NAIAD = Path(sys.executable).with_name("naiad")
 
 if TYPE_CHECKING:
     from conftest import ServerProcess
 
     Serve = Callable[..., ServerProcess]
-
-ECHO = """
-from naiad_custom import FP32, Array, model
-
-@model
-def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
-    return x
-"""
 
 CLOSES_STDERR = "import sys\nsys.stderr.close()\n" + ECHO
 
@@ -97,14 +91,6 @@ urllib.request.urlopen(urllib.request.Request(sys.argv[1], json.dumps(body).enco
 """
 
 
-def write_model(repository: Path, name: str, source: str) -> Path:
-    """A model folder with that model.py."""
-    folder = repository / name / "1"
-    folder.mkdir(parents=True)
-    (folder / "model.py").write_text(source)
-    return folder
-
-
 def is_refused(port: int) -> bool:
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", port)) != 0
@@ -125,8 +111,7 @@ def test_a_model_that_closed_stderr_does_not_keep_a_signal_from_the_server(
 
 def test_a_process_whose_event_loop_stands_still_ends_all_the_same(serve: "Serve", tmp_path: Path) -> None:
     entered = tmp_path / "entered"
-    folder = write_model(tmp_path / "models", "holds", HOLDS_THE_LOOP.format(entered=str(entered)))
-    (folder.parent / "config.pbtxt").write_text(ON_THE_LOOP)
+    write_model(tmp_path / "models", "holds", HOLDS_THE_LOOP.format(entered=str(entered)), ON_THE_LOOP)
     server = serve(tmp_path / "models", "--exit-timeout-secs=0")
     client = subprocess.Popen([sys.executable, "-c", CLIENT, f"{server.url}/v2/models/holds/infer"])
 

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 
+from .written import write_model
+
 if TYPE_CHECKING:
     from conftest import ServerProcess
 
@@ -31,10 +33,7 @@ parameters { key: "execute_on" value { string_value: "event_loop" } }
 
 
 def test_a_loop_that_stands_still_ends_the_process(serve: "Callable[..., ServerProcess]", tmp_path: Path) -> None:
-    folder = tmp_path / "hangs"
-    (folder / "1").mkdir(parents=True)
-    (folder / "1" / "model.py").write_text(HANGS)
-    (folder / "config.pbtxt").write_text(CONFIG)
+    write_model(tmp_path, "hangs", HANGS, CONFIG)
     server = serve(tmp_path, "--watchdog-secs=1")
     port = server.wait_for(r"grpc frontend listens at \S+:(\d+)").group(1)
     server.wait_for("metrics frontend listens")

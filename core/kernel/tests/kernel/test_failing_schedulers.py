@@ -79,18 +79,6 @@ async def test_a_scheduler_that_fails_on_arrival_fails_what_waits_and_starts_ane
     assert "ArithmeticError" in caplog.text
 
 
-async def test_a_scheduler_that_fails_to_decide_fails_what_waits_and_starts_anew() -> None:
-    make, schedulers = made_one_by_one()
-    driven = DrivenQueue(make)
-    schedulers[0].raises_in = "decide"
-    driven.submit("a")
-    await turns()
-
-    assert "decide is beyond me" in str(driven.error("a"))
-    driven.submit("b")
-    assert await driven.executing() == [["b"]]
-
-
 async def test_a_scheduler_that_fails_to_settle_costs_no_answer_that_is_there() -> None:
     make, schedulers = made_one_by_one()
     driven = DrivenQueue(make)
@@ -179,26 +167,6 @@ async def test_dropping_a_request_that_is_gone_harms_nothing_else() -> None:
 
     assert await driven.executing() == [["a"]]
     assert len(schedulers) == 1
-
-
-async def test_when_no_new_scheduler_can_be_made_the_old_one_goes_on() -> None:
-    make, schedulers = made_one_by_one()
-
-    def make_one() -> Unreliable:
-        if schedulers:
-            raise InvalidArgumentError("one is enough")
-        return make()
-
-    driven = DrivenQueue(make_one)
-    schedulers[0].raises_in = "decide"
-    driven.submit("a")
-    await turns()
-    assert isinstance(driven.error("a"), InternalError)
-
-    schedulers[0].raises_in = ""
-    schedulers[0].settle([1], 0.0)
-    driven.submit("b")
-    assert await driven.executing() == [["b"]]
 
 
 async def test_a_scheduler_that_waits_for_ever_is_not_asked_in_vain() -> None:

@@ -43,10 +43,6 @@ class Listening:
             raise self._stop_error
 
 
-async def test_a_server_that_never_started_stops_at_once(tmp_path: Path) -> None:
-    assert await Server(model_repository=[tmp_path], plugins=[]).stop()
-
-
 async def test_a_server_that_never_started_takes_no_requests(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="the server is NEW"):
         await Server(model_repository=[tmp_path], plugins=[]).infer(request("m", 1))

@@ -1,4 +1,4 @@
-"""Random histories of a queue whose model streams: every call has one end, in order, and none waits for ever."""
+"""Random histories of a model queue, with streams: every call has one end, in order, and no sender waits for ever."""
 
 import asyncio
 import logging
@@ -92,12 +92,14 @@ class Histories(RuleBasedStateMachine):
     # Callers
 
     @rule(
-        seconds=st.sampled_from([None, 1.0, 10.0]), callers=st.lists(st.sampled_from(CALLERS), min_size=1, max_size=4)
+        seconds=st.sampled_from([None, 1.0, 10.0]),
+        size=st.integers(1, 4),
+        callers=st.lists(st.sampled_from(CALLERS), min_size=1, max_size=4),
     )
-    def submit(self, seconds: float | None, callers: list[str]) -> None:
-        self.run(lambda: [self._submit(seconds, caller) for caller in callers])
+    def submit(self, seconds: float | None, size: int, callers: list[str]) -> None:
+        self.run(lambda: [self._submit(seconds, size, caller) for caller in callers])
 
-    def _submit(self, seconds: float | None, caller: str) -> None:
+    def _submit(self, seconds: float | None, size: int, caller: str) -> None:
         index = len(self.calls)
         self.calls.append(None)
 
@@ -113,7 +115,7 @@ class Histories(RuleBasedStateMachine):
         deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
         request = Request("m", {}, id=str(index), deadline=deadline)
         with suppress(QueueFullError):
-            self.calls[index] = self.driven.queue.submit(request, 1, None, deliver)
+            self.calls[index] = self.driven.queue.submit(request, size, None, deliver)
 
     @precondition(lambda self: self._accepted())
     @rule(chance=st.randoms())
@@ -231,6 +233,11 @@ class Histories(RuleBasedStateMachine):
     def a_cancelled_caller_receives_no_more(self) -> None:
         for index, count in self.counts_at_cancel.items():
             assert len(self._received(index)) == count
+
+    @invariant()
+    def no_slot_has_two_batches(self) -> None:
+        slots = [execution.slot for execution in self.driven.sent]
+        assert len(slots) == len(set(slots))
 
     @invariant()
     def an_order_is_kept(self) -> None:
