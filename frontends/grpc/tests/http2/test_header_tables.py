@@ -113,6 +113,14 @@ def test_the_first_block_for_a_client_with_a_smaller_table_says_that_ours_is_emp
     assert blocks == [b"\x20" + head, *[head] * (len(blocks) - 1)]
 
 
+def test_trailers_that_waited_for_a_window_say_so_too(peer):
+    peer.send(frame(SETTINGS, 0, 0, setting(4, 0)), headers(1, WHOLE))
+    peer.connection.respond(1, BLOCK, [b"x"], 1, BLOCK, 0.0)
+    peer.send(frame(SETTINGS, 0, 0, setting(1, 0) + setting(4, 100)))
+
+    assert [payload for kind, _, _, payload in peer.answers if kind == HEADERS] == [BLOCK, b"\x20" + BLOCK]
+
+
 @pytest.mark.parametrize("value", [4096, 65536])
 def test_a_table_as_large_as_by_default_needs_no_word(peer, value):
     peer.send(frame(SETTINGS, 0, 0, setting(1, value)), headers(1))

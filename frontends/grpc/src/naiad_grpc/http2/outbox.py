@@ -203,6 +203,8 @@ class Outbox:
             return False
         stream.queue = None
         if stream.trailers is not None:
+            if self._announce_table:
+                stream.trailers = self._announcing(stream.trailers)
             self.frames.append(frame(HEADERS, END_HEADERS | END_STREAM, stream.id, stream.trailers))
             stream.sent_all = True
         return True
