@@ -178,7 +178,8 @@ registry = PluginRegistry.discover()
 settings = Settings(registry.options(), {})
 with asyncio.Runner() as process:
     runner = registry.loop_runner(process.get_loop(), settings)
-    (kind,) = registry.workers(settings, runner)
+    kind, on_loop = registry.workers(settings, runner)
+    assert on_loop.name == "event_loop", on_loop.name
     assert kind.name == "loop_handoff", kind.name
     assert runner.run(asyncio.sleep(0, "ran")) == "ran"
 """

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import naiad_loop_handoff
 import naiad_metrics
 import naiad_scheduler_sequence
 from naiad import Server
@@ -73,7 +74,7 @@ async def serving(
     """A server with one model of sequences."""
     backend.write(root, "m", CONFIG % (batching, rest))
     settings = {name.replace("_", "-"): value for name, value in options.items()}
-    plugins = (backend, naiad_scheduler_sequence, without_frontends(naiad_metrics))
+    plugins = (backend, naiad_loop_handoff, naiad_scheduler_sequence, without_frontends(naiad_metrics))
     async with Server(model_repository=[root], plugins=plugins, options={"exit-on-error": False, **settings}) as server:
         assert server.ready().ready, server.ready().reasons
         yield server

@@ -11,8 +11,9 @@ import naiad_loop_handoff
 from naiad.backend import BackendTraits
 from naiad.extend import LoopRunner, WorkerKind
 from naiad_config import ModelConfig, ModelTransactionPolicy
+from naiad_loop_handoff.event_loop_worker import EventLoopWorker
 from naiad_loop_handoff.handoff import LoopHandoff
-from naiad_loop_handoff.kinds import HandoffKind
+from naiad_loop_handoff.kinds import EventLoopKind, HandoffKind
 from naiad_loop_handoff.workers import HandoffWorker, NativeHandoffWorker, NativeWorker
 from naiad_testing.workers import check_workers
 
@@ -64,17 +65,23 @@ def test_no_model_leads_where_that_is_switched_off(handoff: LoopHandoff) -> None
     assert worker(kind, handoff, PLAIN, NATIVE, "") is NativeWorker
 
 
-def test_a_model_that_asks_for_the_event_loop_is_left_to_the_kernel(handoff: LoopHandoff) -> None:
+def test_a_model_that_asks_for_the_event_loop_never_leads(handoff: LoopHandoff) -> None:
     kind = HandoffKind(handoff)
 
     assert worker(kind, handoff, PLAIN, PYTHON, "event_loop") is None
     assert worker(kind, handoff, PLAIN, NATIVE, "event_loop") is None
 
 
-def test_the_plugin_has_no_workers_for_an_event_loop_that_stays(handoff: LoopHandoff) -> None:
+@pytest.mark.parametrize("traits", [PYTHON, NATIVE])
+def test_a_model_that_asks_for_the_event_loop_executes_there(traits: BackendTraits) -> None:
+    assert EventLoopKind().worker_for(PLAIN, traits, "event_loop") is EventLoopWorker
+    assert EventLoopKind().worker_for(PLAIN, traits, "") is None
+
+
+def test_no_worker_leads_an_event_loop_that_stays(handoff: LoopHandoff) -> None:
     settings: Any = {"loop-handoff": True}
 
-    assert naiad_loop_handoff.naiad_workers(settings, None) == []
+    assert [kind.name for kind in naiad_loop_handoff.naiad_workers(settings, None)] == ["event_loop"]
     assert isinstance(naiad_loop_handoff.naiad_workers(settings, handoff)[0], WorkerKind)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import naiad_loop_handoff
 import naiad_metrics
 import naiad_model_calls
 import naiad_rate_limiter
@@ -57,7 +58,7 @@ class Models:
         settings = {name.replace("_", "-"): value for name, value in options.items()}
         async with Server(
             model_repository=[self._root],
-            plugins=[self, *plugins],
+            plugins=[self, naiad_loop_handoff, *plugins],
             options={"exit-on-error": False, **settings},
         ) as server:
             yield server

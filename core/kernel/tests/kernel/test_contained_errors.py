@@ -232,7 +232,7 @@ async def test_a_model_that_executes_on_the_loop_may_raise_in_each_of_its_steps(
     backend = Steered(execute=execute, instantiate=lambda placement: Steps(backend))
     write_model(tmp_path, "m", FLOATS + 'parameters { key: "execute_on" value { string_value: "event_loop" } }')
 
-    async with running(tmp_path, backend) as server:
+    async with running(tmp_path, backend, naiad_loop_handoff) as server:
         with pytest.raises(InternalError, match="execute left"):
             await server.infer(request("m", 1.0))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import naiad_loop_handoff
 from naiad.backend import Answer, Batch, Sender
 from naiad.errors import InternalError
 from naiad.scheduler import Decision, Drop, DropReason
@@ -35,7 +36,7 @@ BATCHED = ON_LOOP + "max_batch_size: 4 dynamic_batching {}\n"
 async def test_it_may_send_its_one_response(
     tmp_path: Path, sent: Sequence[tuple[Any, bool]], expected: list[Any]
 ) -> None:
-    async with serving(tmp_path, sending(*sent), ON_LOOP) as server:
+    async with serving(tmp_path, sending(*sent), ON_LOOP, plugins=[naiad_loop_handoff]) as server:
         first, second = await answers_of(server), await answers_of(server)
         (counted,) = server.statistics("m")
 
@@ -50,7 +51,7 @@ async def test_it_may_send_later_from_the_loop_or_from_another_thread(tmp_path: 
         senders.append(batch.sender(0))
         return [None]
 
-    async with serving(tmp_path, execute, ON_LOOP) as server:
+    async with serving(tmp_path, execute, ON_LOOP, plugins=[naiad_loop_handoff]) as server:
         first, second = Caller(), Caller()
         server.submit(request("m", 1.0), first)
         server.submit(request("m", 1.0), second)
@@ -69,7 +70,7 @@ async def test_one_that_ends_its_worker_after_it_has_sent_ends_its_request_once(
         batch.sender(0).send(reply(1), final=True)
         raise SystemExit("after all was sent")
 
-    async with serving(tmp_path, execute, ON_LOOP) as server:
+    async with serving(tmp_path, execute, ON_LOOP, plugins=[naiad_loop_handoff]) as server:
         outcomes = await answers_of(server)
         await turns()
         (counted,) = server.statistics("m")
@@ -109,7 +110,7 @@ async def test_one_that_answers_when_it_hears_that_its_caller_left_harms_nothing
     backend = Steered(execute=execute, instantiate=lambda placement: SteeredInstance(backend, concurrency=2))
     write_model(tmp_path, "m", BATCHED)
     scheduling = Scheduling(lambda: instances.append(Watching()) or instances[-1])  # type: ignore[arg-type,func-returns-value]
-    async with running(tmp_path, backend, scheduling) as server:
+    async with running(tmp_path, backend, scheduling, naiad_loop_handoff) as server:
         callers = [Caller() for _ in range(4)]
         now = asyncio.get_running_loop().time()
         for caller in callers[:2]:
@@ -145,7 +146,7 @@ async def test_an_answer_that_comes_while_a_decision_is_carried_out_waits_for_it
     backend = Steered(execute=execute, instantiate=lambda placement: SteeredInstance(backend))
     write_model(tmp_path, "m", BATCHED)
     scheduling = Scheduling(lambda: instances.append(Strict()) or instances[-1])  # type: ignore[arg-type,func-returns-value]
-    async with running(tmp_path, backend, scheduling) as server:
+    async with running(tmp_path, backend, scheduling, naiad_loop_handoff) as server:
         executing = server.submit(rows("m", 1.0), Caller())
         await until(lambda: pending)
         decisions: list[int] = []

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from naiad import hookimpl
-from naiad._engine.event_loop_worker import EventLoopWorker
 from naiad._engine.worker_kinds import KERNEL_KINDS, hosted, worker_for
 from naiad.backend import Backend, BackendTraits
 from naiad.errors import InvalidArgumentError, PluginError
@@ -61,15 +60,8 @@ def test_a_model_has_a_thread_whether_it_asks_for_it_or_not(framework: str) -> N
     assert worker_for(asking_for("thread"), traits, KERNEL_KINDS) is ThreadWorker
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_model_that_asks_for_the_event_loop_executes_there(framework: str) -> None:
-    traits = BackendTraits(name="b", framework=framework)
-
-    assert worker_for(asking_for("event_loop"), traits, KERNEL_KINDS) is EventLoopWorker
-
-
 def test_a_choice_that_no_kind_offers_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(InvalidArgumentError, match="is 'moon'; it can be thread or event_loop"):
+    with pytest.raises(InvalidArgumentError, match="is 'moon'; it can be thread"):
         worker_for(asking_for("moon"), BackendTraits(name="b"), KERNEL_KINDS)
 
 
@@ -91,7 +83,7 @@ async def test_a_model_that_asks_for_a_kind_that_is_not_installed_is_refused(tmp
 
     async with running(tmp_path, Steered()) as server:
         (entry,) = server.index()
-        assert "parameter 'execute_on' of model 'm' is 'counted'; it can be thread or event_loop" in entry.reason
+        assert "parameter 'execute_on' of model 'm' is 'counted'; it can be thread" in entry.reason
 
 
 @pytest.mark.parametrize(("isolation", "loads"), [("process", False), ("model", False), ("thread", True), ("", True)])
@@ -104,8 +96,17 @@ async def test_isolation_without_its_plugin_is_refused_with_what_to_install(
         (entry,) = server.index()
         assert (entry.state == "READY") is loads
         if not loads:
-            assert "no plugin offers the worker 'process'; installed workers: event_loop, thread." in entry.reason
+            assert "no plugin offers the worker 'process'; installed workers: thread." in entry.reason
             assert "pip install 'naiad-process-workers'" in entry.reason
+
+
+async def test_the_event_loop_without_its_plugin_is_refused_with_what_to_install(tmp_path: Path) -> None:
+    write_model(tmp_path, "m", execute_on("event_loop"))
+
+    async with running(tmp_path, Steered()) as server:
+        (entry,) = server.index()
+
+    assert "is 'event_loop'; it can be thread. It comes with naiad-loop-handoff: pip install" in entry.reason
 
 
 async def test_two_plugins_with_a_kind_of_one_name_are_refused(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ class _Hosting:
         self.elsewhere = FakeBackend("elsewhere")
 
     def worker_for(self, config: ModelConfig, traits: BackendTraits, execute_on: str) -> MakeWorker | None:
-        return EventLoopWorker if config.name == "far" else None
+        return Counted if config.name == "far" else None
 
     def backend_for(self, config: ModelConfig, backend: Backend) -> Backend | None:
         return self.elsewhere if config.name == "far" else None
@@ -140,6 +141,6 @@ def test_a_kind_that_loads_models_elsewhere_comes_before_others() -> None:
     near, far = ModelConfig(name="near"), ModelConfig(name="far")
 
     assert hosted(far, here, kinds) is kind.elsewhere
-    assert worker_for(far, here.traits, kinds) is EventLoopWorker
+    assert worker_for(far, here.traits, kinds) is Counted
     assert hosted(near, here, kinds) is here
     assert worker_for(near, here.traits, kinds) is ThreadWorker

@@ -30,8 +30,9 @@ def naiad_runners(loop: "asyncio.AbstractEventLoop") -> "Sequence[LoopRunner]":
 
 @hookimpl
 def naiad_workers(settings: "Settings", runner: "LoopRunner | None") -> "Sequence[WorkerKind]":
-    """Workers that run the event loop, where this plugin runs it."""
+    """Workers that run the event loop, where this plugin runs it, and the event loop for models that ask for it."""
     from naiad_loop_handoff.handoff import LoopHandoff
-    from naiad_loop_handoff.kinds import HandoffKind
+    from naiad_loop_handoff.kinds import EventLoopKind, HandoffKind
 
-    return [HandoffKind(runner, leads=settings["loop-handoff"])] if isinstance(runner, LoopHandoff) else []
+    leads: bool = settings["loop-handoff"]
+    return [*([HandoffKind(runner, leads)] if isinstance(runner, LoopHandoff) else []), EventLoopKind()]

@@ -1,10 +1,12 @@
-"""The worker kind `loop hand-off`, registered by this plugin."""
+"""The kinds of worker that this plugin registers: threads that run the event loop, and the event loop itself."""
 
 import functools
 
 from naiad.backend import BackendTraits
+from naiad.errors import InvalidArgumentError
 from naiad.extend import MakeWorker
 from naiad_config import ModelConfig
+from naiad_loop_handoff.event_loop_worker import EventLoopWorker
 from naiad_loop_handoff.handoff import LoopHandoff
 from naiad_loop_handoff.workers import HandoffWorker, NativeHandoffWorker, NativeWorker
 
@@ -31,3 +33,21 @@ class HandoffKind:
         if traits.framework and execute_on in ("", "thread"):
             return functools.partial(NativeWorker, self._handoff)
         return None
+
+
+class EventLoopKind:
+    """Instances on the event loop's thread, for models that ask for it."""
+
+    name = choice = "event_loop"
+
+    def worker_for(self, config: ModelConfig, traits: BackendTraits, execute_on: str) -> MakeWorker | None:
+        """See `WorkerKind`."""
+        if execute_on != self.choice:
+            return None
+        policy = config.model_transaction_policy
+        if policy is not None and policy.decoupled:
+            raise InvalidArgumentError(
+                f"model '{config.name}' is decoupled and cannot execute on the event loop, which must not wait for "
+                "slow readers; drop parameter 'execute_on'"
+            )
+        return EventLoopWorker

@@ -1,8 +1,7 @@
-"""The kernel's kinds of worker, and which kind a model gets: the one that it asks for, or the server's choice."""
+"""The kernel's kind of worker, and which kind a model gets: the one that it asks for, or the server's choice."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from naiad._engine.event_loop_worker import EventLoopWorker
 from naiad.backend import Backend, BackendTraits
 from naiad.errors import InvalidArgumentError
 from naiad.extend import HostingKind, MakeWorker, WorkerKind
@@ -23,26 +22,8 @@ class ThreadKind:
         return ThreadWorker if execute_on in ("", self.choice) else None
 
 
-class EventLoopKind:
-    """Instances on the event loop's thread, for models that ask for it."""
-
-    name = choice = "event_loop"
-
-    def worker_for(self, config: ModelConfig, traits: BackendTraits, execute_on: str) -> MakeWorker | None:
-        """See `WorkerKind`."""
-        if execute_on != self.choice:
-            return None
-        policy = config.model_transaction_policy
-        if policy is not None and policy.decoupled:
-            raise InvalidArgumentError(
-                f"model '{config.name}' is decoupled and cannot execute on the event loop, which must not wait for "
-                f"slow readers; drop parameter '{EXECUTE_ON}'"
-            )
-        return EventLoopWorker
-
-
-KERNEL_KINDS: tuple[WorkerKind, ...] = (ThreadKind(), EventLoopKind())
-"""The kinds that need no plugin; those of plugins come before them."""
+KERNEL_KINDS: tuple[WorkerKind, ...] = (ThreadKind(),)
+"""The kind that needs no plugin; those of plugins come before it."""
 
 
 def hosted(config: ModelConfig, backend: Backend, kinds: Sequence[WorkerKind]) -> Backend:
@@ -51,10 +32,16 @@ def hosted(config: ModelConfig, backend: Backend, kinds: Sequence[WorkerKind]) -
     return next((other for other in others if other is not None), backend)
 
 
-def worker_for(config: ModelConfig, traits: BackendTraits, kinds: Sequence[WorkerKind]) -> MakeWorker:
+def worker_for(
+    config: ModelConfig,
+    traits: BackendTraits,
+    kinds: Sequence[WorkerKind],
+    what_to_install: Callable[[str, str], str] = lambda kind, name: "",
+) -> MakeWorker:
     """How the instances of a model of that backend are run: the answer of the first kind that has one.
 
-    Raises InvalidArgumentError when the model asks for a kind that there is not, or that cannot run it.
+    Raises InvalidArgumentError when the model asks for a kind that there is not, or that cannot run it;
+    `what_to_install` has a sentence for that.
     """
     parameter = config.parameters.get(EXECUTE_ON)
     execute_on = parameter.string_value if parameter is not None else ""
@@ -64,6 +51,5 @@ def worker_for(config: ModelConfig, traits: BackendTraits, kinds: Sequence[Worke
         for make in (kind.worker_for(config, traits, execute_on) for kind in in_order):
             if make is not None:
                 return make
-    raise InvalidArgumentError(
-        f"parameter '{EXECUTE_ON}' of model '{config.name}' is '{execute_on}'; it can be {' or '.join(choices)}"
-    )
+    message = f"parameter '{EXECUTE_ON}' of model '{config.name}' is '{execute_on}'; it can be {' or '.join(choices)}"
+    raise InvalidArgumentError(". ".join(filter(None, (message, what_to_install("worker", execute_on)))))

@@ -109,7 +109,7 @@ class Preparer:
             backend=backend,
             factory=self._plugins.scheduler(scheduler_name(config)),
             placements=instance_placements(config, gpus.gpu_count()),
-            worker=worker_for(config, backend.traits, self._workers),
+            worker=worker_for(config, backend.traits, self._workers, self._plugins.what_to_install),
         )
 
     def _prepare_dependent(self, factory: ServableFactory, folder: ModelFolder) -> PreparedDependent:

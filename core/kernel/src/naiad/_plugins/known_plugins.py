@@ -56,7 +56,7 @@ KNOWN_PLUGINS = (
             "http-server-key http-use-ssl http-use-ssl-mutual reuse-http-port",
         },
     ),
-    KnownPlugin("naiad-loop-handoff", {"option": "loop-handoff"}),
+    KnownPlugin("naiad-loop-handoff", {"worker": "loop_handoff event_loop", "option": "loop-handoff"}),
     KnownPlugin(
         "naiad-metrics",
         {
