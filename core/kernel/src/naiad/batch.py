@@ -79,17 +79,7 @@ class Batch:
     last join, and compute infer with the return of `execute`, unless the backend marks them.
     """
 
-    __slots__ = (
-        "_joined",
-        "_open",
-        "_senders",
-        "infer_done_ns",
-        "input_done_ns",
-        "layout",
-        "requests",
-        "size",
-        "sizes",
-    )
+    __slots__ = ("_joined", "_open", "_taken", "infer_done_ns", "input_done_ns", "layout", "requests", "size", "sizes")
 
     def __init__(
         self,
@@ -101,7 +91,7 @@ class Batch:
     ) -> None:
         """`senders` were taken in an earlier execution of the requests."""
         self._open = open_sender
-        self._senders = senders
+        self._taken = senders
         self.layout = layout
         self.requests = requests
         self.sizes = sizes
@@ -113,7 +103,7 @@ class Batch:
     @property
     def streams(self) -> bool:
         """Whether the sender of any request was taken."""
-        return self._senders is not None
+        return self._taken is not None
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -133,13 +123,15 @@ class Batch:
         kind for the whole batch. A shape tensor of a model that batches is the batch size, followed by the values of
         one request, which all have. The array may be read-only. Raises KeyError for an input that the requests lack.
         """
-        if self.layout is not None and self.layout.covers(name):
-            return self._laid_out(name, self.layout)
-        if len(self.requests) == 1:
+        layout = self.layout if self.layout is not None and self.layout.covers(name) else None
+        if layout is None and len(self.requests) == 1:
             return self.requests[0].inputs[name].array
         joined = self._joined.get(name)
         if joined is None:
-            joined = np.concatenate([request.inputs[name].array for request in self.requests])
+            if layout is not None:
+                joined = layout.input(name, self.requests, self.sizes)
+            else:
+                joined = np.concatenate([request.inputs[name].array for request in self.requests])
             self._joined[name] = joined
             self.input_done_ns = monotonic_ns()
         return joined
@@ -164,10 +156,8 @@ class Batch:
 
     def may_stay(self, output: str, device: Device) -> bool:
         """Whether any request takes that output on that device; the kernel copies it for the others."""
-        for request in self.requests:
-            if request.on_device is not None and device in request.on_device.get(output, ()):
-                return True
-        return False
+        stays = (request.on_device for request in self.requests)
+        return any(on_device is not None and device in on_device.get(output, ()) for on_device in stays)
 
     def alone(self, index: int) -> "Batch":
         """A batch of `requests[index]` alone, for the same model; it has no senders."""
@@ -175,16 +165,15 @@ class Batch:
 
     def sender(self, index: int) -> Sender:
         """The sender of `requests[index]`, the same one in each call; `execute` answers that request with None."""
-        if self._senders is None:
-            self._senders = {}
-        sender = self._senders.get(index)
-        if sender is None:
-            sender = self._senders[index] = self._open(index)
-        return sender
+        if self._taken is None:
+            self._taken = {}
+        if index not in self._taken:
+            self._taken[index] = self._open(index)
+        return self._taken[index]
 
     def taken_sender(self, index: int) -> Sender | None:
         """The sender of `requests[index]`, None where it was not taken."""
-        return self._senders.get(index) if self._senders is not None else None
+        return self._taken.get(index) if self._taken is not None else None
 
     def cut(self, answer: Answer) -> Answer:
         """The answer, its outputs in the shapes that each request gets where the `layout` cuts them.
@@ -214,10 +203,3 @@ class Batch:
     def mark_infer_done(self) -> None:
         """The framework has answered: compute output starts."""
         self.infer_done_ns = monotonic_ns()
-
-    def _laid_out(self, name: str, layout: BatchLayout) -> np.ndarray:
-        array = self._joined.get(name)
-        if array is None:
-            array = self._joined[name] = layout.input(name, self.requests, self.sizes)
-            self.input_done_ns = monotonic_ns()
-        return array

@@ -95,11 +95,7 @@ class PluginError(InternalError):
 
 
 def drop_tracebacks(error: BaseException) -> None:
-    """Clear the tracebacks of an error and of its causes, so that reference counts free what their frames hold.
-
-    Frames hold the tensors of a request, and often the error itself: a cycle, which keeps them until a garbage
-    collection.
-    """
+    """Clear the tracebacks of an error and its causes: their frames hold tensors, and often the error, in a cycle."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:

@@ -61,19 +61,17 @@ def naiad_servables() -> "Sequence[ServableFactory]":  # type: ignore[empty-body
 
 @hookspec
 def naiad_services(settings: "Settings") -> "Sequence[Service]":  # type: ignore[empty-body]
-    """Services of this plugin: objects for the whole server, made anew in each call, for the options in `settings`.
+    """Services of this plugin, made anew in each call, for the options in `settings`. Raise NaiadError for wrong ones.
 
-    Called once for each server that is made, after the hooks without arguments; `Service.start` follows before the
-    start-up models are loaded. Raise NaiadError for an option that is wrong.
+    Called once for each server; `Service.start` follows before the start-up models are loaded.
     """
 
 
 @hookspec
 def naiad_gates(settings: "Settings") -> "Sequence[GateFactory]":  # type: ignore[empty-body]
-    """What decides when instances may execute, for the options in `settings`: none where nothing is limited.
+    """Factories of execution gates, for the options in `settings`: none where nothing is limited, one of all plugins.
 
-    Called once for each server that is made; all plugins together may give one. Raise NaiadError for an option that is
-    wrong.
+    Called once for each server. Raise NaiadError for an option that is wrong.
     """
 
 
@@ -81,15 +79,12 @@ def naiad_gates(settings: "Settings") -> "Sequence[GateFactory]":  # type: ignor
 def naiad_runners(  # type: ignore[empty-body]
     loop: "asyncio.AbstractEventLoop", settings: "Settings"
 ) -> "Sequence[LoopRunner]":
-    """Another way to run the event loop of `naiad serve`: one runner at most. Called before the server is made."""
+    """Another way to run the event loop of `naiad serve`: one of all plugins. Called before the server is made."""
 
 
 @hookspec
 def naiad_workers(settings: "Settings", runner: "LoopRunner | None") -> "Sequence[WorkerKind]":  # type: ignore[empty-body]
-    """Kinds of worker of this plugin, for a server whose event loop `runner` runs; None where it stays on its thread.
-
-    Called once for each server that is made.
-    """
+    """Kinds of worker for a server whose event loop `runner` runs (None: one thread). Called once for each server."""
 
 
 # The life of a model
@@ -97,16 +92,16 @@ def naiad_workers(settings: "Settings", runner: "LoopRunner | None") -> "Sequenc
 
 @hookspec
 def naiad_warmup(context: "ModelContext") -> "Sequence[Warmup]":  # type: ignore[empty-body]
-    """What each new instance of this model version executes before the version becomes READY.
+    """Warm-ups for the instances of this model version. Called from a loader thread when the version was loaded.
 
-    Called when a version was loaded, from a loader thread. Raise NaiadError to fail the load.
+    Raise NaiadError to fail the load.
     """
 
 
 @hookspec
 def naiad_stages(context: "StageContext") -> "Sequence[RequestStage]":  # type: ignore[empty-body]
-    """New stages for the requests to this model version.
+    """New stages for the requests to this model version. Raise NaiadError to fail the load.
 
     Called when a version is loaded, from a loader thread; for an ensemble from the event loop, whenever it is bound to
-    versions of its models, so it must not block. Raise NaiadError to fail the load.
+    versions of its models, so it must not block.
     """

@@ -71,9 +71,8 @@ class WatchedRequest(Occupant, Protocol):
 class Occupancy:
     """A limited resource at this moment: the instances of a version, or the room at a step of an ensemble.
 
-    `name` completes "waits for", and `advice` is what gives it more slots, as the middle of a sentence. `slots` is how
-    many there are; each of `users` occupies one with requests that end together. `waiting` lists the requests that
-    wait for a slot.
+    `name` completes "waits for"; `advice`, the middle of a sentence, says how to get more than the present `slots`.
+    Each of `users` occupies one with requests that end together. `waiting` lists the requests that wait for a slot.
     """
 
     name: str

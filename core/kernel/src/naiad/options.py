@@ -1,7 +1,4 @@
-"""Server options, which the kernel and plugins declare, and their values.
-
-An option `http-port` is `--http-port` on the command line and `settings["http-port"]` in code.
-"""
+"""Server options, which the kernel and plugins declare, and their values: `--http-port`, `settings["http-port"]`."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -89,18 +89,17 @@ class Scheduler(Protocol):
 
     It may also have `preserves_ordering: bool`; True makes the kernel hold every response back until those of all
     earlier requests are out; `backlog: int`, how many sequences wait for a slot; and `lost(instance: int, now: float)
-    -> None`: the instance has died with all that it remembered, and may come back among the idle ones. A decision is
-    asked for afterwards.
+    -> None`: the instance has died with its state, and may be idle again later. A decision is due afterwards.
     """
 
     def arrive(self, ticket: Ticket) -> Drop | None:
         """Take a ticket in, or refuse it at once."""
 
     def settle(self, tickets: Sequence[int], now: float) -> bool | None:
-        """These tickets are over: taken back while they waited, or answered to the end, well or not.
+        """These tickets are over: cancelled while they waited, or answered, with success or an error.
 
-        A ticket that is answered through a sender is over when the model has said that all is sent, which may be long
-        after its instance was free again. True asks for a decision, even though nothing else happens.
+        A ticket that is answered through a sender is over with its final response, which may be long after its instance
+        is free again. True asks for a decision, even though nothing else happens.
         """
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:

@@ -1,7 +1,4 @@
-"""The contract of warm-ups: what each new instance of a model version executes before it serves.
-
-The hook `naiad_warmup` makes them. The distribution naiad-warmup brings the samples of `model_warmup`.
-"""
+"""The contract of warm-ups, which naiad-warmup implements: what each new instance executes before it serves."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +17,7 @@ class VersionParts:
 
     `validate` returns the request as the model sees it and its batch size (1 without batching), or raises
     InvalidArgumentError. `read` makes one outcome a request, None for one that is answered through its sender, or
-    raises ModelFailedError. `layout` is that of the batches, `codec` the batch codec of the version, where it has one.
+    raises ModelFailedError. `layout` is that of the batches, `codec` the version's, where it has one.
     """
 
     validate: Callable[[Request], tuple[Request, int]]
@@ -31,14 +28,11 @@ class VersionParts:
 
 @runtime_checkable
 class Warmup(Protocol):
-    """Warms up the instances of one model version, also those that replace dead ones. Methods are for any thread."""
+    """Warms up the instances of one model version, also those that replace dead ones; several at the same time."""
 
     @property
     def progress(self) -> str:
-        """What instances execute for it at this moment, "" while none does; the index shows it."""
+        """What instances execute for it at this moment, "" while none does; the index shows it. For any thread."""
 
     def warm_up(self, instance: Instance, name: str, parts: VersionParts) -> None:
-        """Execute on a new instance of that name, on its own thread. Raise NaiadError to fail it, and with it a load.
-
-        Several instances may warm up at the same time.
-        """
+        """Execute on a new instance of that name, on its thread. Raise NaiadError to fail it, and with it a load."""
