@@ -12,7 +12,7 @@ from .house.workspace import members
 
 ROOT = Path(__file__).parents[1]
 MEMBERS = [member.folder for member in members()]
-BESIDE = {"plugins/custom": ("triton_python_backend_utils",)}
+BESIDE = {"plugins/custom": ("triton_python_backend_utils", "c_python_backend_utils")}
 """Packages that a member has beside its own: models for Triton import theirs by a name that is not ours to choose."""
 PLUGINS = [member for member in MEMBERS if member.parent.name != "core"]
 KERNEL = ROOT / "core" / "kernel"

@@ -22,7 +22,7 @@ def test_the_wheel_has_the_module_that_models_import():
 
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
-    assert packages == ["src/naiad_custom", "src/triton_python_backend_utils"]
+    assert packages == ["src/naiad_custom", "src/triton_python_backend_utils", "src/c_python_backend_utils"]
 
 
 def test_user_code_passes_a_strict_type_check(tmp_path):

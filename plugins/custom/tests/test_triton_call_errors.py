@@ -17,7 +17,7 @@ ERRORS = {
     "an unknown model": ('asked("nobody", 1)', NotFoundError, "Model 'nobody' is not ready"),
     "an unknown version": ('asked("double", 1, model_version=9)', NotFoundError, "version 9 is not found"),
     "a wrong input": (
-        'pb_utils.InferenceRequest(model_name="double", inputs=[])',
+        'pb_utils.InferenceRequest(model_name="double", inputs=[], requested_output_names=[])',
         InvalidArgumentError,
         "expected 1 inputs but got 0",
     ),

@@ -13,15 +13,17 @@ CONFIG = {"input": [{"name": "A", "dims": [1]}], "output": [{"name": "X", "dims"
 def test_datatypes_go_between_names_numbers_and_numpy(config):
     numpy_type = pb_utils.triton_string_to_numpy(config.name)
 
-    assert pb_utils.triton_to_numpy_type(int(config)) is numpy_type
+    assert np.dtype(pb_utils.triton_to_numpy_type(int(config))) == np.dtype(numpy_type)
     assert pb_utils.numpy_to_triton_type(numpy_type) == config
+    assert pb_utils.TRITON_STRING_TO_NUMPY[config.name] is numpy_type
 
 
 def test_unknown_datatypes_are_reported():
-    with pytest.raises(pb_utils.TritonModelException, match="'TYPE_FP31' has no numpy type; those that have one are"):
+    with pytest.raises(KeyError, match="'TYPE_FP31' has no numpy type; those that have one are"):
         pb_utils.triton_string_to_numpy("TYPE_FP31")
     assert pb_utils.triton_to_numpy_type(99) is None
     assert pb_utils.numpy_to_triton_type(np.complex64) is None
+    assert pb_utils.numpy_to_triton_type(None) is None
 
 
 def test_strings_survive_serialization():
@@ -30,7 +32,8 @@ def test_strings_survive_serialization():
     encoded = pb_utils.serialize_byte_tensor(strings)
 
     assert pb_utils.deserialize_bytes_tensor(encoded).tolist() == [b"", "grün".encode(), b"\x00\xff", b"x" * 300]
-    assert pb_utils.serialize_byte_tensor(np.empty(0, dtype=object)) is None
+    assert pb_utils.serialize_byte_tensor(np.empty(0, dtype=object)) == ()
+    assert pb_utils.serialize_byte_tensor(np.zeros(1)) is None
 
 
 @pytest.mark.parametrize("encoded", [b"\x05\x00", b"\x05\x00\x00\x00ab"])

@@ -33,6 +33,7 @@ def test_initialize_gets_strings_about_model_and_instance(folder):
     assert (config["name"], config["input"][0]["dims"]) == ("m", [1])
     assert args == {
         "model_instance_kind": "CPU",
+        "model_instance_name": "m_0",
         "model_instance_device_id": "0",
         "model_repository": str(folder.path),
         "model_version": "1",
@@ -152,7 +153,8 @@ def test_without_a_server_there_are_no_models_to_look_after(folder, batch_of, ca
 
 def test_without_a_server_a_call_to_another_model_is_answered_with_an_error(folder, batch_of):
     folder.write_triton(
-        "asked = pb_utils.InferenceRequest(model_name='other', inputs=requests[0].inputs())\n"
+        "x = requests[0].inputs()\n"
+        "asked = pb_utils.InferenceRequest(model_name='other', inputs=x, requested_output_names=['Y'])\n"
         "return [pb_utils.InferenceResponse(error=asked.exec().error())]"
     )
 

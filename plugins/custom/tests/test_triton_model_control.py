@@ -55,7 +55,7 @@ def test_a_model_is_loaded_with_a_configuration_and_files(models):
     files = {"file:1/model.py": chr(10).join(lines).encode()}
     pb_utils.load_model("added", config=json.dumps({"backend": "python"}), files=files)
     inputs = [pb_utils.Tensor("X", np.array([1]))]
-    response = pb_utils.InferenceRequest(model_name="added", inputs=inputs).exec()
+    response = pb_utils.InferenceRequest(model_name="added", inputs=inputs, requested_output_names=["output"]).exec()
     return [answer(value_of(response.output_tensors(), "output"))]
     """
 

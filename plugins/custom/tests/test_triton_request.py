@@ -19,6 +19,10 @@ def request_with(**fields):
     return received_request(Request("m", inputs, **fields), ("X", "Y"), None, None)
 
 
+def request_to(model_name="other", **fields):
+    return pb_utils.InferenceRequest(**{"model_name": model_name, "inputs": [], "requested_output_names": [], **fields})
+
+
 def test_a_received_request_tells_everything():
     request = request_with(
         id="seven",
@@ -33,7 +37,7 @@ def test_a_received_request_tells_everything():
     assert (request.request_id(), request.correlation_id(), request.timeout()) == ("seven", "call", 250)
     assert request.flags() == pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_START
     assert json.loads(request.parameters()) == {"tries": 3, "who": "me", "fast": True}
-    assert request.requested_output_names() == ["Y"]
+    assert request.requested_output_names() == {"Y"}
     assert request.is_cancelled() is False
     assert request.trace().get_context() is None
 
@@ -46,14 +50,14 @@ def test_a_request_whose_caller_has_left_is_cancelled():
 def test_the_trace_of_a_request_gives_its_context(context, reason):
     received = request_with(trace=FakeTrace(context=context))
 
-    passed_on = pb_utils.InferenceRequest(model_name="other", trace=received.trace())
+    passed_on = request_to("other", trace=received.trace())
 
     assert received.trace().get_context() == reason
     assert passed_on.trace().get_context() == reason
 
 
 def test_a_request_that_names_no_outputs_wants_all():
-    assert request_with().requested_output_names() == ["X", "Y"]
+    assert request_with().requested_output_names() == {"X", "Y"}
 
 
 def test_an_input_is_found_by_name():
@@ -81,14 +85,14 @@ def test_a_request_can_be_made_by_a_model():
     assert (request.request_id(), request.correlation_id(), request.timeout()) == ("one", 4, 9)
     assert request.flags() == pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_END
     assert pb_utils.get_input_tensor_by_name(request, "A").as_numpy().tolist() == [1]
-    assert (request.requested_output_names(), request.parameters()) == (["X"], '{"key": "value"}')
+    assert (request.requested_output_names(), request.parameters()) == ({"X"}, '{"key": "value"}')
     assert request.preferred_memory().device_id() == 1
 
 
 @pytest.mark.parametrize("parameters", ["{", "[1]"])
 def test_parameters_of_a_request_that_are_no_object_are_refused(parameters):
     with pytest.raises(pb_utils.TritonModelException, match="parameters of a request"):
-        pb_utils.InferenceRequest(parameters=parameters)
+        request_to(parameters=parameters)
 
 
 @pytest.mark.parametrize(
@@ -103,11 +107,17 @@ def test_parameters_of_a_request_that_are_no_object_are_refused(parameters):
         ("model_version", "1", "model_version of pb_utils.InferenceRequest must be an int, not str"),
         ("timeout", 1.5, "timeout of pb_utils.InferenceRequest must be an int, not float"),
         ("flags", "1", "flags of pb_utils.InferenceRequest must be an int, not str"),
+        ("flags", -1, "flags of pb_utils.InferenceRequest must be an int of 32 bits"),
+        ("timeout", 1 << 64, "timeout of pb_utils.InferenceRequest must be an int of 64 bits"),
+        ("model_version", 1 << 63, "model_version of pb_utils.InferenceRequest must be an int of 64 bits"),
+        ("requested_output_names", {"X"}, "requested_output_names of pb_utils.InferenceRequest must be a list of str"),
+        ("preferred_memory", pb_utils.TRITONSERVER_MEMORY_CPU, "must be a pb_utils.PreferredMemory, not MemoryType"),
+        ("trace", "x", "trace of pb_utils.InferenceRequest must be a pb_utils.InferenceTrace, not str"),
     ],
 )
 def test_an_argument_of_another_type_is_refused_where_it_is_written(argument, value, reason):
     with pytest.raises(TypeError, match=reason):
-        pb_utils.InferenceRequest(**{argument: value})
+        request_to(**{argument: value})
 
 
 @pytest.mark.parametrize(
@@ -119,15 +129,25 @@ def test_an_argument_of_another_type_is_refused_where_it_is_written(argument, va
         ("parameters", {"a": [1]}, "Expect parameters values to have type bool/int/str, found type <class 'list'>"),
         ("parameters", {1: "a"}, "Expect parameters keys to have type str, found type <class 'int'>"),
         ("inputs", [pb_utils.Tensor("A", np.array([1]))] * 2, "input 'A' already exists in request"),
+        ("inputs", [None], "Input tensor for request with id '' and model name 'other' should not be empty"),
     ],
 )
 def test_what_no_model_could_be_asked_is_refused(argument, value, reason):
     with pytest.raises(pb_utils.TritonModelException, match=reason):
-        pb_utils.InferenceRequest(**{argument: value})
+        request_to(**{argument: value})
+
+
+@pytest.mark.parametrize("missing", ["inputs", "requested_output_names", "model_name"])
+def test_inputs_outputs_and_model_have_to_be_there(missing):
+    fields = {"inputs": [], "requested_output_names": [], "model_name": "other"}
+    del fields[missing]
+
+    with pytest.raises(TypeError, match=f"{missing} of pb_utils.InferenceRequest must be a .*, not Missing"):
+        pb_utils.InferenceRequest(**fields)
 
 
 def test_numbers_of_numpy_are_numbers():
-    request = pb_utils.InferenceRequest(correlation_id=np.uint64(7), timeout=np.int64(9), flags=np.int32(1))
+    request = request_to(correlation_id=np.uint64(7), timeout=np.int64(9), flags=np.int32(1))
 
     assert (request.correlation_id(), request.timeout(), request.flags()) == (7, 9, 1)
 
@@ -151,6 +171,43 @@ def test_a_response_tells_its_outputs_and_parameters():
 def test_response_parameters_of_other_types_are_refused(parameters, reason):
     with pytest.raises(pb_utils.TritonModelException, match=reason):
         pb_utils.InferenceResponse(parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "reason"),
+    [
+        ({"output_tensors": None}, TypeError, "must be a list, not NoneType"),
+        ({"output_tensors": ["x"]}, TypeError, "must be of pb_utils.Tensor, not str"),
+        ({"output_tensors": pb_utils.Tensor("x", np.zeros(1))}, TypeError, "must be a list, not Tensor"),
+        ({"output_tensors": [None]}, pb_utils.TritonModelException, "for inference response should not be empty"),
+        ({"error": "x"}, TypeError, "must be a TritonError, not str"),
+        ({"parameters": "x"}, pb_utils.TritonModelException, "must be a dict, found type <class 'str'>"),
+    ],
+)
+def test_a_response_of_something_else_is_refused(arguments, kind, reason):
+    with pytest.raises(kind, match=reason):
+        pb_utils.InferenceResponse(**arguments)
+
+
+def test_the_outputs_of_a_response_may_be_a_tuple():
+    tensor = pb_utils.Tensor("X", np.array([1]))
+
+    assert pb_utils.InferenceResponse((tensor,)).output_tensors() == [tensor]
+
+
+@pytest.mark.parametrize("arguments", [(None,), (5,), ("x", 99), ("x", "INTERNAL"), ("x", None)])
+def test_an_error_of_something_else_is_refused(arguments):
+    with pytest.raises(TypeError, match=r"of a pb_utils\.TritonError must be"):
+        pb_utils.TritonError(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [((0, 0), "must be TRITONSERVER_MEMORY_CPU"), ((pb_utils.TRITONSERVER_MEMORY_CPU, "0"), "must be an int, not str")],
+)
+def test_a_preference_for_no_memory_is_refused(arguments, reason):
+    with pytest.raises(TypeError, match=reason):
+        pb_utils.PreferredMemory(*arguments)
 
 
 def test_an_error_is_internal_unless_it_says_otherwise():

@@ -177,4 +177,4 @@ def test_a_request_that_was_answered_has_no_sender(kernel, request_of_kernel):
 
 def test_a_request_that_a_model_made_has_no_sender():
     with pytest.raises(pb_utils.TritonModelException, match="a request that a model made has no response sender"):
-        pb_utils.InferenceRequest(model_name="other").get_response_sender()
+        pb_utils.InferenceRequest(model_name="other", inputs=[], requested_output_names=[]).get_response_sender()

@@ -3,6 +3,7 @@
 The members live in `naiad_custom.triton`; this module only gives them the name that existing models import.
 """
 
+from naiad_custom.triton.calling import ResponseIterator
 from naiad_custom.triton.control import is_model_ready, load_model, unload_model
 from naiad_custom.triton.errors import TritonError, TritonModelException
 from naiad_custom.triton.logger import Logger, LogLevel, get_model_dir
@@ -12,7 +13,7 @@ from naiad_custom.triton.memory import (
     MemoryType,
     PreferredMemory,
 )
-from naiad_custom.triton.metrics import MetricFamily
+from naiad_custom.triton.metrics import Metric, MetricFamily, MetricKind
 from naiad_custom.triton.model_config import ModelConfig
 from naiad_custom.triton.request import (
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_END,
@@ -20,6 +21,7 @@ from naiad_custom.triton.request import (
     TRITONSERVER_REQUEST_RELEASE_ALL,
     TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
     InferenceRequest,
+    InferenceTrace,
     get_input_tensor_by_name,
 )
 from naiad_custom.triton.response import (
@@ -29,6 +31,7 @@ from naiad_custom.triton.response import (
 )
 from naiad_custom.triton.sender import InferenceResponseSender
 from naiad_custom.triton.strings import (
+    TRITON_STRING_TO_NUMPY,
     deserialize_bytes_tensor,
     get_input_config_by_name,
     get_output_config_by_name,
@@ -48,15 +51,20 @@ __all__ = [
     "TRITONSERVER_REQUEST_RELEASE_ALL",
     "TRITONSERVER_REQUEST_RELEASE_RESCHEDULE",
     "TRITONSERVER_RESPONSE_COMPLETE_FINAL",
+    "TRITON_STRING_TO_NUMPY",
     "InferenceRequest",
     "InferenceResponse",
     "InferenceResponseSender",
+    "InferenceTrace",
     "LogLevel",
     "Logger",
     "MemoryType",
+    "Metric",
     "MetricFamily",
+    "MetricKind",
     "ModelConfig",
     "PreferredMemory",
+    "ResponseIterator",
     "Tensor",
     "TritonError",
     "TritonModelException",

@@ -19,6 +19,7 @@ PYTHON, ARCHIVE = "python", "EXECUTION_ENV_PATH"
 
 _MODEL_FOLDER = "$$TRITON_MODEL_DIRECTORY"
 _PACKAGES = (
+    "c_python_backend_utils",
     "naiad",
     "naiad_config",
     "naiad_custom",

@@ -1,30 +1,40 @@
 """Checks of the arguments of `pb_utils.InferenceRequest`, before another model is called."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from operator import index
-from typing import Any
+from typing import Any, TypeVar
 
 from naiad.types import ParameterValue
 from naiad_custom.triton.errors import TritonModelException
 from naiad_custom.triton.tensor import Tensor
+from naiad_custom.triton.texts import a_number, text_of
+
+_T = TypeVar("_T")
 
 
-def a_text(name: str, value: Any) -> str:
-    """The value as a str; bytes are UTF-8. Raises TypeError when it is neither."""
-    if isinstance(value, bytes):
-        return value.decode()
-    if not isinstance(value, str):
-        raise TypeError(_wrong(name, "a str", value))
+class Missing:
+    """Stands for an argument that has to be there."""
+
+
+MISSING: Any = Missing()
+
+
+def text(name: str, value: Any) -> str:
+    """The text of an argument. Raises TypeError for what is none."""
+    return text_of(_subject(name), value)
+
+
+def number(name: str, value: Any, bits: int, signed: bool = False) -> int:
+    """The number of an argument. Raises TypeError for what is no whole number of so many bits."""
+    return a_number(_subject(name), value, bits, signed)
+
+
+def instance_of(name: str, value: Any, kind: type[_T]) -> _T:
+    """The value itself. Raises TypeError for one of another type."""
+    if not isinstance(value, kind):
+        raise TypeError(_wrong(name, f"a pb_utils.{kind.__name__}", value))
     return value
-
-
-def a_number(name: str, value: Any) -> int:
-    """The value as an int, also that of numpy. Raises TypeError when it is not a whole number."""
-    try:
-        return index(value)
-    except TypeError:
-        raise TypeError(_wrong(name, "an int", value)) from None
 
 
 def a_correlation_id(value: Any) -> int | str:
@@ -42,14 +52,20 @@ def a_correlation_id(value: Any) -> int | str:
     return number
 
 
-def by_name(inputs: Any) -> dict[str, Tensor]:
-    """The tensors by their names. Raises TypeError for what is none, TritonModelException for two of one name."""
+def by_name(inputs: Any, subject: str) -> dict[str, Tensor]:
+    """The tensors by their names; `subject` is the request in words.
+
+    Raises TypeError for what is no tensor, TritonModelException for None and for two of one name.
+    """
     tensors: dict[str, Tensor] = {}
-    if not isinstance(inputs, Iterable) or isinstance(inputs, str):
+    if not isinstance(inputs, Sequence) or isinstance(inputs, str | bytes):
         raise TypeError(_wrong("inputs", "a list of pb_utils.Tensor", inputs))
-    for number, tensor in enumerate(inputs):
+    for at, tensor in enumerate(inputs):
+        if tensor is None:
+            raise TritonModelException(f"Input tensor for {subject} should not be empty.")
         if not isinstance(tensor, Tensor):
-            raise TypeError(_wrong(f"inputs[{number}]", "a pb_utils.Tensor, such as Tensor('x', array)", tensor))
+            expected = "a pb_utils.Tensor, such as Tensor('x', array)"
+            raise TypeError(_wrong(f"inputs[{at}]", expected, tensor))
         if tensor.name() in tensors:
             raise TritonModelException(f"input '{tensor.name()}' already exists in request; give each name once")
         tensors[tensor.name()] = tensor
@@ -58,9 +74,9 @@ def by_name(inputs: Any) -> dict[str, Tensor]:
 
 def names(requested: Any) -> tuple[str, ...]:
     """The names of the outputs. Raises TypeError if the value is not a list of str."""
-    if not isinstance(requested, Iterable) or isinstance(requested, str):
+    if not isinstance(requested, Sequence) or isinstance(requested, str | bytes):
         raise TypeError(_wrong("requested_output_names", "a list of str", requested))
-    return tuple(a_text(f"requested_output_names[{number}]", name) for number, name in enumerate(requested))
+    return tuple(text(f"requested_output_names[{at}]", name) for at, name in enumerate(requested))
 
 
 def a_dict(parameters: Any) -> Mapping[str, ParameterValue]:
@@ -87,4 +103,8 @@ def a_dict(parameters: Any) -> Mapping[str, ParameterValue]:
 
 
 def _wrong(name: str, expected: str, value: Any) -> str:
-    return f"{name} of pb_utils.InferenceRequest must be {expected}, not {type(value).__name__}"
+    return f"{_subject(name)} must be {expected}, not {type(value).__name__}"
+
+
+def _subject(name: str) -> str:
+    return f"{name} of pb_utils.InferenceRequest"

@@ -1,7 +1,7 @@
 """Errors of a TritonPythonModel: `TritonError` in a response, `TritonModelException` to raise."""
 
 from collections.abc import Mapping
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import ClassVar
 
 from naiad.errors import (
@@ -15,6 +15,7 @@ from naiad.errors import (
     UnknownError,
     UnsupportedError,
 )
+from naiad_custom.triton.texts import text_of
 
 
 class TritonModelException(Exception):  # noqa: N818 - the name is the interface's
@@ -27,6 +28,8 @@ class TritonModelException(Exception):  # noqa: N818 - the name is the interface
 
 class TritonErrorCode(IntEnum):
     """`TRITONSERVER_Error_Code`."""
+
+    __str__ = Enum.__str__
 
     UNKNOWN = 0
     INTERNAL = 1
@@ -50,8 +53,11 @@ _KINDS: Mapping[TritonErrorCode, type[NaiadError]] = {
 }
 
 
+_CODES = tuple(TritonErrorCode)
+
+
 class TritonError:
-    """Why one request failed: a message and one of the codes below."""
+    """Why one request failed: a message and one of the codes below. Raises TypeError for anything else."""
 
     UNKNOWN: ClassVar = TritonErrorCode.UNKNOWN
     INTERNAL: ClassVar = TritonErrorCode.INTERNAL
@@ -65,7 +71,11 @@ class TritonError:
     __slots__ = ("_cause", "_code", "_message")
 
     def __init__(self, message: str, code: int = TritonErrorCode.INTERNAL) -> None:
-        self._message = str(message)
+        self._message = text_of("the message of a pb_utils.TritonError", message)
+        if code not in _CODES:
+            raise TypeError(
+                f"the code of a pb_utils.TritonError must be one such as TritonError.INTERNAL, not {code!r}"
+            )
         self._code = TritonErrorCode(code)
         self._cause: NaiadError | None = None
 

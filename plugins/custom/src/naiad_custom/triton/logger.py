@@ -1,12 +1,13 @@
 """`pb_utils.Logger`: log lines with the model's name, which is taken from the calling code."""
 
 import logging
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import ClassVar
 
 from naiad.errors import NotFoundError
 from naiad_custom.context import PythonContext
 from naiad_custom.loaded import package_of_caller
+from naiad_custom.triton.texts import text_of
 
 _logger = logging.getLogger("naiad.model")
 
@@ -14,6 +15,7 @@ _logger = logging.getLogger("naiad.model")
 class LogLevel(IntEnum):
     """Levels of `Logger`; VERBOSE lines are shown from `--log-verbose 1` on."""
 
+    __str__ = Enum.__str__
     INFO = 0
     WARNING = 1
     ERROR = 2
@@ -29,7 +31,10 @@ _LEVELS: dict[int, int] = {
 
 
 class Logger:
-    """Writes to the server's log; each line carries the model and version, and the file and line of the caller."""
+    """Writes to the server's log; each line carries the model and version, and the file and line of the caller.
+
+    Raises TypeError for a message that is no text, and for a level that is none.
+    """
 
     LogLevel: ClassVar = LogLevel
     INFO: ClassVar = LogLevel.INFO
@@ -40,6 +45,8 @@ class Logger:
     @staticmethod
     def log(message: str, level: int = LogLevel.INFO) -> None:
         """Write a line at one of the levels."""
+        if level not in tuple(LogLevel):
+            raise TypeError(f"the level of a log line must be one such as pb_utils.Logger.INFO, not {level!r}")
         _log(_LEVELS[level], message)
 
     @staticmethod
@@ -74,6 +81,7 @@ def get_model_dir() -> str:
 
 
 def _log(level: int, message: str) -> None:
+    message = text_of("the message of a log line", message)
     if not _logger.isEnabledFor(level):
         return
     context = context_of_caller()

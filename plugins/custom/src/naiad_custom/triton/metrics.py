@@ -1,16 +1,27 @@
 """`pb_utils.MetricFamily`: custom metrics of a model."""
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, IntEnum
 from typing import ClassVar, Literal, ParamSpec, TypeVar
 
 from naiad.errors import NaiadError
 from naiad_custom.triton.errors import TritonModelException
 from naiad_custom.triton.logger import context_of_caller
+from naiad_custom.triton.texts import text_of
 from naiad_kit import metrics
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-_KINDS: dict[int, Literal["counter", "gauge", "histogram"]] = {0: "counter", 1: "gauge", 2: "histogram"}
+_KINDS: tuple[Literal["counter", "gauge", "histogram"], ...] = ("counter", "gauge", "histogram")
+
+
+class MetricKind(IntEnum):
+    """What the metrics of a family count."""
+
+    __str__ = Enum.__str__
+    COUNTER = 0
+    GAUGE = 1
+    HISTOGRAM = 2
 
 
 class MetricFamily:
@@ -20,15 +31,16 @@ class MetricFamily:
     family of that name with another kind; TypeError for arguments of other types.
     """
 
-    COUNTER: ClassVar = 0
-    GAUGE: ClassVar = 1
-    HISTOGRAM: ClassVar = 2
+    COUNTER: ClassVar = MetricKind.COUNTER
+    GAUGE: ClassVar = MetricKind.GAUGE
+    HISTOGRAM: ClassVar = MetricKind.HISTOGRAM
 
     __slots__ = ("_family",)
 
     def __init__(self, name: str | bytes, description: str | bytes, kind: int) -> None:
-        name, description = _text("name", name), _text("description", description)
-        if kind not in _KINDS:
+        name = text_of("the name of a pb_utils.MetricFamily", name)
+        description = text_of("the description of a pb_utils.MetricFamily", description)
+        if kind not in tuple(MetricKind):
             raise TypeError(f"metric family '{name}' is of no kind {kind!r}; use MetricFamily.COUNTER")
         context = context_of_caller()
         if context is None:
@@ -77,13 +89,6 @@ class Metric:
 
     def __del__(self) -> None:
         self._metric.close()
-
-
-def _text(what: str, value: str | bytes) -> str:
-    """The text of an argument. Raises TypeError for what is none."""
-    if not isinstance(value, str | bytes):
-        raise TypeError(f"the {what} of a pb_utils.MetricFamily must be a str, not {type(value).__name__}")
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _number(value: float) -> float:

@@ -82,6 +82,7 @@ def _arguments(context: PythonContext, placement: Placement) -> Mapping[str, str
     return {
         "model_config": json.dumps(to_json(context.config)),
         "model_instance_kind": placement.kind,
+        "model_instance_name": placement.name,
         "model_instance_device_id": str(placement.device),
         "model_repository": str(context.model_directory),
         "model_version": str(context.version),

@@ -39,9 +39,9 @@ class InferenceTrace:
 class InferenceRequest:
     """A request to a model; `timeout` is in microseconds, `flags` are the sequence flags.
 
-    Raises TypeError for an argument of another type, TritonModelException for a correlation id that names no sequence,
-    two inputs of one name, and parameters that are neither a dict nor the text of a JSON object, or hold anything but
-    bool, int, float and str.
+    Its inputs, outputs and model must be there. Raises TypeError for an argument of another type, TritonModelException
+    for a correlation id that names no sequence, None among the inputs or two of one name, and parameters that are
+    neither a dict nor the text of a JSON object, or hold anything but bool, int, float and str.
     """
 
     __slots__ = (
@@ -59,9 +59,9 @@ class InferenceRequest:
         self,
         request_id: str = "",
         correlation_id: int | str = 0,
-        inputs: Sequence[Tensor] = (),
-        requested_output_names: Sequence[str] = (),
-        model_name: str = "",
+        inputs: Sequence[Tensor] = arguments.MISSING,
+        requested_output_names: Sequence[str] = arguments.MISSING,
+        model_name: str = arguments.MISSING,
         model_version: int = -1,
         flags: int = 0,
         timeout: int = 0,
@@ -69,31 +69,34 @@ class InferenceRequest:
         trace: InferenceTrace | None = None,
         parameters: Mapping[str, Any] | str | None = None,
     ) -> None:
-        tensors = arguments.by_name(inputs)
+        model, caller_id = arguments.text("model_name", model_name), arguments.text("request_id", request_id)
+        tensors = arguments.by_name(inputs, f"request with id '{caller_id}' and model name '{model}'")
         self._request = types.Request(
-            arguments.a_text("model_name", model_name),
+            model,
             {
                 name: ProtocolTensor(name, each._datatype, tuple(each.shape()), each._payload)
                 for name, each in tensors.items()
             },
-            version=max(0, arguments.a_number("model_version", model_version)),
-            id=arguments.a_text("request_id", request_id),
+            version=max(0, arguments.number("model_version", model_version, 64, signed=True)),
+            id=caller_id,
             requested=arguments.names(requested_output_names),
             parameters=arguments.a_dict(parameters),
-            timeout_microseconds=arguments.a_number("timeout", timeout),
+            timeout_microseconds=arguments.number("timeout", timeout, 64),
             correlation_id=arguments.a_correlation_id(correlation_id),
-            trace=None if trace is None else trace._trace,
+            trace=None if trace is None else arguments.instance_of("trace", trace, InferenceTrace)._trace,
         )
         self._inputs: dict[str, Tensor] | None = tensors
         self._outputs: Sequence[str] = ()
-        self._preferred_memory = preferred_memory or PreferredMemory(MemoryType.DEFAULT)
+        self._preferred_memory = _NO_MEMORY
+        if preferred_memory is not None:
+            self._preferred_memory = arguments.instance_of("preferred_memory", preferred_memory, PreferredMemory)
         if self._preferred_memory.memory_type() is MemoryType.TRITONSERVER_MEMORY_GPU:
             self._request.on_device = EveryOutput((gpu(self._preferred_memory.device_id()),))
         self._senders: Senders | None = None
         self._sender: InferenceResponseSender | None = None
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
         self._created_in: ExecutionScope | None = current_scope()
-        self.set_flags(arguments.a_number("flags", flags))
+        self.set_flags(flags)
 
     def inputs(self) -> list[Tensor]:
         """The inputs, the same objects each time."""
@@ -115,7 +118,8 @@ class InferenceRequest:
         )
 
     def set_flags(self, flags: int) -> None:
-        """Set sequence start (1) and end (2)."""
+        """Set sequence start (1) and end (2). Raises TypeError for what is no int of 32 bits."""
+        flags = arguments.number("flags", flags, 32)
         self._request.sequence_start = bool(flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_START)
         self._request.sequence_end = bool(flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_END)
 
@@ -127,9 +131,9 @@ class InferenceRequest:
         """The custom parameters as the text of a JSON object."""
         return json.dumps(dict(self._request.parameters))
 
-    def requested_output_names(self) -> list[str]:
+    def requested_output_names(self) -> set[str]:
         """The outputs that the caller wants: all of the model's where it named none."""
-        return list(self._request.requested or self._outputs)
+        return set(self._request.requested or self._outputs)
 
     def preferred_memory(self) -> PreferredMemory:
         """Where the outputs of a call should be, as a hint: they are where the called model has put them."""
@@ -159,8 +163,9 @@ class InferenceRequest:
     def set_release_flags(self, flags: int) -> None:
         """Release the request (1), or reschedule it for another execution (2), which iterative sequences allow.
 
-        Raises TritonModelException for other flags.
+        Raises TypeError for what is no int of 32 bits, TritonModelException for other flags.
         """
+        flags = arguments.number("release flags", flags, 32)
         if flags not in (TRITONSERVER_REQUEST_RELEASE_ALL, TRITONSERVER_REQUEST_RELEASE_RESCHEDULE):
             raise TritonModelException(
                 f"release flags {flags} are not known; use TRITONSERVER_REQUEST_RELEASE_ALL or "
@@ -225,8 +230,10 @@ def received_request(
     return self
 
 
-def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> Tensor | None:
+def get_input_tensor_by_name(inference_request: InferenceRequest, name: str | bytes) -> Tensor | None:
     """The request's input of that name, None when it has none."""
+    if isinstance(name, bytes):
+        name = name.decode()
     return (inference_request._inputs or _by_name(inference_request)).get(name)
 
 

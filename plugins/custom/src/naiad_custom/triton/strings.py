@@ -14,13 +14,18 @@ _LENGTH = struct.Struct("<I")
 _NUMPY = {kind.config: kind.dtype.type for kind in TENSOR_TYPES.values() if kind.wire != "BF16"}
 
 
-def triton_string_to_numpy(triton_type_string: str) -> type[np.generic]:
-    """The numpy type of `TYPE_FP32` and the like. Raises TritonModelException for a name that numpy has no type for."""
-    config = DataType.__members__.get(triton_type_string)
-    if config is None or config not in _NUMPY:
-        known = ", ".join(each.name for each in _NUMPY)
-        raise TritonModelException(f"'{triton_type_string}' has no numpy type; those that have one are {known}")
-    return _NUMPY[config]
+TRITON_STRING_TO_NUMPY: Mapping[str, Any] = {
+    config.name: bool if config is DataType.TYPE_BOOL else numpy for config, numpy in _NUMPY.items()
+}
+"""The types of numpy by the names of datatypes; those that numpy has none for are missing."""
+
+
+def triton_string_to_numpy(triton_type_string: str) -> Any:
+    """The numpy type of `TYPE_FP32` and the like. Raises KeyError for a name that numpy has no type for."""
+    if triton_type_string not in TRITON_STRING_TO_NUMPY:
+        known = ", ".join(TRITON_STRING_TO_NUMPY)
+        raise KeyError(f"'{triton_type_string}' has no numpy type; those that have one are {known}")
+    return TRITON_STRING_TO_NUMPY[triton_type_string]
 
 
 def triton_to_numpy_type(data_type: int) -> type[np.generic] | None:
@@ -30,15 +35,22 @@ def triton_to_numpy_type(data_type: int) -> type[np.generic] | None:
 
 def numpy_to_triton_type(data_type: Any) -> int | None:
     """The number of the datatype of a numpy type or dtype, None if the protocol has no such datatype."""
+    if data_type is None:
+        return None
     kind = np.dtype(data_type)
     if kind.kind in "SU":
         return int(DataType.TYPE_STRING)
     return next((int(config) for config, numpy in _NUMPY.items() if kind == np.dtype(numpy)), None)
 
 
-def serialize_byte_tensor(input_tensor: np.ndarray) -> bytes | None:
-    """The elements in C order, each after its length as a little-endian uint32; None for no elements."""
-    if input_tensor.size == 0 or input_tensor.dtype.kind not in "OS":
+def serialize_byte_tensor(input_tensor: np.ndarray) -> bytes | tuple[()] | None:
+    """The elements in C order, each after its length as a little-endian uint32.
+
+    As in Triton, () for no elements, and None for an array of anything but objects or bytes.
+    """
+    if input_tensor.size == 0:
+        return ()
+    if input_tensor.dtype.kind not in "OS":
         return None
     elements = [each if isinstance(each, bytes) else str(each).encode() for each in input_tensor.ravel().tolist()]
     return b"".join(_LENGTH.pack(len(each)) + each for each in elements)

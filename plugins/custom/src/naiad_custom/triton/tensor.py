@@ -7,6 +7,7 @@ import numpy as np
 from naiad_config import DataType
 from naiad_custom.triton.dlpack import content_of, copied
 from naiad_custom.triton.errors import TritonModelException
+from naiad_custom.triton.texts import text_of
 from naiad_tensors.datatypes import TENSOR_TYPES
 from naiad_tensors.devices import DeviceTensor
 from naiad_tensors.dlpack import HOST_TYPES, Capsule, as_bf16
@@ -18,21 +19,21 @@ _WIRE = {kind.dtype: kind.wire for kind in TENSOR_TYPES.values() if kind.wire !=
 
 
 class Tensor:
-    """A tensor over a numpy array; no copy is made of it.
+    """A tensor over a numpy array; no copy is made of it, unless it is not contiguous.
 
-    `str` and `bytes` elements of an object array make a BYTES tensor. Raises TritonModelException for what is no numpy
-    array, or has a dtype that the protocol cannot carry.
+    `str` and `bytes` elements of an object array make a BYTES tensor. Raises TypeError for what is no numpy array, and
+    TritonModelException for a dtype that the protocol cannot carry.
     """
 
     __slots__ = ("_datatype", "_name", "_payload")
 
     def __init__(self, name: str, array: np.ndarray) -> None:
-        self._name = name
-        self._payload: Any = array
-        try:
+        self._name = name if type(name) is str else text_of("the name of a pb_utils.Tensor", name)
+        if type(array) is _ndarray and array.dtype in _WIRE and array.flags.c_contiguous:
+            self._payload: Any = array
             self._datatype = _WIRE[array.dtype]
-        except (KeyError, AttributeError):
-            self._payload, self._datatype = _converted(name, array)
+        else:
+            self._payload, self._datatype = _converted(self._name, array)
 
     @staticmethod
     def from_dlpack(name: str, tensor: Any) -> "Tensor":
@@ -40,6 +41,7 @@ class Tensor:
 
         Raises TritonModelException for tensors that are not contiguous or have no datatype of the protocol.
         """
+        name = text_of("the name of a pb_utils.Tensor", name)
         capsule = tensor.__dlpack__() if hasattr(tensor, "__dlpack__") else tensor
         content = content_of(capsule)
         if content.device[0] not in HOST_TYPES:
@@ -93,10 +95,6 @@ class Tensor:
             return self._payload.__dlpack__(stream=stream, **options)
         if not self._payload.flags.writeable:
             self._payload = self._payload.copy()
-        if not self._payload.flags.c_contiguous:
-            raise TritonModelException(
-                f"tensor '{self._name}' is not contiguous; pass it through numpy.ascontiguousarray"
-            )
         if self._datatype == "BF16":
             return as_bf16(self._payload.__dlpack__())
         return self._payload.__dlpack__(**options)
@@ -126,16 +124,19 @@ def received(name: str, tensor: ProtocolTensor) -> Tensor:
 
 
 def _converted(name: str, array: Any) -> tuple[np.ndarray, str]:
-    """The array in a dtype of the protocol: other byte orders, and fixed-width strings."""
+    """The array, contiguous and of a dtype of the protocol, with its datatype; strings of bytes become objects."""
     if not isinstance(array, np.ndarray):
-        raise TritonModelException(f"tensor '{name}' needs a numpy array, not {type(array).__name__}")
-    if array.dtype.kind in "SU":
-        return bytes_array(array), "BYTES"
+        raise TypeError(f"tensor '{name}' needs a numpy array, not {type(array).__name__}")
+    contiguous = np.asarray(array, order="C")
+    if array.dtype.kind == "S":
+        return bytes_array(contiguous), "BYTES"
     if array.dtype.name == "bfloat16":
-        return array.view(np.uint16), "BF16"
-    native = array.dtype.newbyteorder("=")
-    if native not in _WIRE:
+        return contiguous.view(np.uint16), "BF16"
+    datatype = next((wire for dtype, wire in _WIRE.items() if dtype == array.dtype), "")  # a long long is an int64
+    if not datatype:
+        hint = "an array of objects" if array.dtype.kind == "U" else "another dtype"
         raise TritonModelException(
-            f"tensor '{name}' has dtype '{array.dtype}', which the protocol cannot carry; convert the array first"
+            f"NumPy dtype is not supported. Tensor '{name}' has dtype '{array.dtype.str}', which the protocol cannot "
+            f"carry; make it {hint} with astype"
         )
-    return array.astype(native), _WIRE[native]
+    return contiguous, datatype

@@ -1,0 +1,50 @@
+"""The module `c_python_backend_utils` inside Naiad: the classes of Triton's compiled module."""
+
+from triton_python_backend_utils import (
+    TRITONSERVER_MEMORY_CPU,
+    TRITONSERVER_MEMORY_GPU,
+    InferenceRequest,
+    InferenceResponse,
+    InferenceResponseSender,
+    InferenceTrace,
+    Logger,
+    MemoryType,
+    Metric,
+    MetricFamily,
+    MetricKind,
+    PreferredMemory,
+    ResponseIterator,
+    Tensor,
+    TritonError,
+    TritonModelException,
+    is_model_ready,
+    load_model,
+    unload_model,
+)
+
+COUNTER, GAUGE, HISTOGRAM = MetricKind
+
+__all__ = [
+    "COUNTER",
+    "GAUGE",
+    "HISTOGRAM",
+    "TRITONSERVER_MEMORY_CPU",
+    "TRITONSERVER_MEMORY_GPU",
+    "InferenceRequest",
+    "InferenceResponse",
+    "InferenceResponseSender",
+    "InferenceTrace",
+    "Logger",
+    "MemoryType",
+    "Metric",
+    "MetricFamily",
+    "MetricKind",
+    "PreferredMemory",
+    "ResponseIterator",
+    "Tensor",
+    "TritonError",
+    "TritonModelException",
+    "is_model_ready",
+    "load_model",
+    "unload_model",
+]
