@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .written import write_model
+
 if TYPE_CHECKING:
     from conftest import ServerProcess
 
@@ -44,9 +46,7 @@ def install(folder: Path, distribution: str, entry_point: str) -> None:
 
 
 def test_a_running_server_is_listed_and_asked(serve: "Callable[..., ServerProcess]", tmp_path: Path) -> None:
-    folder = tmp_path / "models" / "weigh" / "1"
-    folder.mkdir(parents=True)
-    (folder / "model.py").write_text(SUM)
+    write_model(tmp_path / "models", "weigh", SUM)
     np.save(tmp_path / "numbers.npy", np.array([1, 2, 3.5], np.float32))
     url = serve(tmp_path / "models").url
 
@@ -61,9 +61,7 @@ def test_a_running_server_is_listed_and_asked(serve: "Callable[..., ServerProces
 
 def test_a_repository_is_checked_with_the_real_backends(tmp_path: Path) -> None:
     for name, text in (("weigh", SUM), ("typo", SUM.replace("FP32, -1", "FP33, -1"))):
-        folder = tmp_path / name / "1"
-        folder.mkdir(parents=True)
-        (folder / "model.py").write_text(text)
+        write_model(tmp_path, name, text)
 
     status, message, _ = run("check", tmp_path)
 

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad._engine import responses
+from naiad.backend import Batch
 from naiad_tensors.devices import DeviceTensor
 from naiad_testing.serving import Client, serve
+
+from .written import write_model
 
 pytestmark = pytest.mark.gpu
 
@@ -50,16 +52,17 @@ def brought(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 
 
 @pytest.fixture
-def stayed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The outputs that stayed on the GPU."""
+def resident(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The inputs that a backend took where they were, on the GPU."""
     names: list[str] = []
-    real = responses._settle
+    real = Batch.resident
 
-    def noted(output: str, tensor: Any, requests: Any) -> Any:
-        names.append(output)
-        return real(output, tensor, requests)
+    def noted(batch: Batch, name: str, devices: Any) -> Any:
+        tensors = real(batch, name, devices)
+        names.extend([name] if tensors is not None else [])
+        return tensors
 
-    monkeypatch.setattr("naiad._engine.responses._settle", noted)
+    monkeypatch.setattr(Batch, "resident", noted)
     return names
 
 
@@ -73,9 +76,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
         "all": ENSEMBLE,
     }
     for name, config in configs.items():
-        (models / name / "1").mkdir(parents=True)
-        (models / name / "config.pbtxt").write_text(config)
-    (models / "double" / "1" / "model.py").write_text(MODULE)
+        write_model(models, name, MODULE if name == "double" else "", config)
     tensors = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["rows", 4]) for name in ("x", "y")]
     graph = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "graph", tensors[:1], tensors[1:])
     proto = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
@@ -85,12 +86,12 @@ def client(tmp_path: Path) -> Iterator[Client]:
 
 
 def test_tensors_stay_on_the_gpu_between_frameworks(
-    client: Client, stayed: list[str], brought: list[tuple[int, ...]]
+    client: Client, resident: list[str], brought: list[tuple[int, ...]]
 ) -> None:
     array = np.arange(8, dtype=np.float32).reshape(2, 4)
 
     answer = client["all"].infer(A=array)["D"]
 
     assert answer.tolist() == (array * -4).tolist()
-    assert stayed == ["y", "y"]  # the last step brings its own to the host, in pinned memory
+    assert resident == ["x", "x"]  # the first step gets its own from the host
     assert brought == []

@@ -13,26 +13,18 @@ from time import monotonic, sleep
 import pytest
 
 from .conftest import NAIAD, ServerProcess
+from .written import ECHO, write_model
 
 FILES = 300
 SILENT = 500
 PATIENCE = 30.0
-ECHO = """
-from naiad_custom import FP32, Array, model
-
-@model
-def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
-    return x
-"""
 REQUEST = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [7]}]}
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
     """A server that may open 300 files."""
-    (tmp_path / "models" / "echo" / "1").mkdir(parents=True)
-    (tmp_path / "models" / "echo" / "1" / "model.py").write_text(ECHO)
-    (tmp_path / "models" / "echo" / "config.pbtxt").write_text('backend: "python"')
+    write_model(tmp_path / "models", "echo", ECHO, 'backend: "python"')
     local = [f"--{name}-address=127.0.0.1" for name in ("http", "grpc", "metrics")]
     ports = [f"--{name}-port=0" for name in ("http", "grpc", "metrics")]
     limited = ["sh", "-c", f'ulimit -n {FILES}; exec "$0" "$@"']

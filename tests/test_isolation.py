@@ -12,6 +12,8 @@ import pytest
 import tritonclient.grpc as grpc
 import tritonclient.http as http
 
+from .written import write_model
+
 if TYPE_CHECKING:
     from .conftest import ServerProcess
 
@@ -55,9 +57,7 @@ FAULTS = (1, 2, 3, 4, 5, 6, 7)
 def models(tmp_path: Path) -> Path:
     """`good`, on a thread, and `bad`, isolated."""
     for name, config in {"good": CONFIG, "bad": CONFIG + BAD}.items():
-        (tmp_path / "models" / name / "1").mkdir(parents=True)
-        (tmp_path / "models" / name / "1" / "model.py").write_text(MODEL)
-        (tmp_path / "models" / name / "config.pbtxt").write_text(config)
+        write_model(tmp_path / "models", name, MODEL, config)
     return tmp_path / "models"
 
 
@@ -127,8 +127,10 @@ def test_the_system_ends_the_processes_of_a_server_that_is_killed(
         infer(client, http.InferInput, "bad", 0)
         (process,) = children_of(server)
         if fault:
+            idle = ticks(process)
             threading.Thread(target=ignore, args=(client, http, fault), daemon=True).start()
-            time.sleep(0.5)
+            while ticks(process) < idle + 20:  # it hangs, and computes
+                time.sleep(0.01)
         server.signal(signal.SIGKILL)
         server.exit_status()
 
@@ -144,6 +146,11 @@ def ignore(client, http, fault: float) -> None:
         infer(client, http.InferInput, "bad", fault)
     except Exception:  # noqa: BLE001 - the server is killed
         return
+
+
+def ticks(process: Path) -> int:
+    """The processor time that a process has used, in hundredths of a second."""
+    return int((process / "stat").read_text().rpartition(")")[2].split()[11])
 
 
 def children_of(server: "ServerProcess") -> list[Path]:

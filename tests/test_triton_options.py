@@ -15,6 +15,8 @@ from naiad_cli.options import chosen_values
 from naiad_cli.parser import Parser
 from naiad_cli.triton_options import WITHOUT_EFFECT, triton_options
 
+from .written import ECHO, write_model
+
 if TYPE_CHECKING:
     from conftest import ServerProcess
 
@@ -177,9 +179,7 @@ def words(name: str, number: int) -> list[str]:
 
 
 def test_a_command_line_with_every_option_of_triton_starts_a_server(serve: "Serve", tmp_path: Path) -> None:
-    (tmp_path / "models" / "echo" / "1").mkdir(parents=True)
-    (tmp_path / "models" / "echo" / "config.pbtxt").write_text(CONFIG)
-    (tmp_path / "models" / "echo" / "1" / "model.py").write_text(MODEL)
+    write_model(tmp_path / "models", "echo", ECHO)
     names = [name for name in TRITON if name not in ALSO]
     options = [word for number, name in enumerate(names) for word in words(name, number)]
     both = ["--model-repository", tmp_path / "models", f"--model-store={tmp_path / 'models'}"]
@@ -194,16 +194,3 @@ def test_a_command_line_with_every_option_of_triton_starts_a_server(serve: "Serv
 
 
 DEPRECATED = ("strict-model-config", "trace-count", "trace-file", "trace-level", "trace-log-frequency", "trace-rate")
-CONFIG = """
-backend: "python"
-input [{ name: "x" data_type: TYPE_FP32 dims: [1] }]
-output [{ name: "y" data_type: TYPE_FP32 dims: [1] }]
-"""
-MODEL = """
-import triton_python_backend_utils as pb_utils
-
-class TritonPythonModel:
-    def execute(self, requests):
-        tensors = [pb_utils.get_input_tensor_by_name(request, "x") for request in requests]
-        return [pb_utils.InferenceResponse([pb_utils.Tensor("y", tensor.as_numpy())]) for tensor in tensors]
-"""

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -19,14 +18,6 @@ from naiad_kit.calls import ModelCalls, models_of
 from naiad_testing.in_loop import request
 
 from .models_that_call import Calling, double, doubles_through, output_of, value
-
-
-@pytest.fixture
-def calling(tmp_path: Path) -> Calling:
-    """A repository with the model double."""
-    calling = Calling(tmp_path)
-    calling.add("double", double)
-    return calling
 
 
 async def test_a_model_answers_with_what_another_made(calling: Calling) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from concurrent.futures import Future
-from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -21,15 +20,7 @@ from naiad_kit.calls import ModelCalls, models_of
 from naiad_testing.in_loop import off_the_loop, request
 from naiad_testing.loops import turns, until
 
-from .models_that_call import Calling, double, doubles_through, output_of, reply, value, value_of
-
-
-@pytest.fixture
-def calling(tmp_path: Path) -> Calling:
-    """A repository with the model double."""
-    calling = Calling(tmp_path)
-    calling.add("double", double)
-    return calling
+from .models_that_call import Calling, doubles_through, output_of, reply, value, value_of
 
 
 async def test_a_future_that_is_cancelled_takes_its_request_back(calling: Calling) -> None:

@@ -1,7 +1,6 @@
 """Models that keep the order of their answers, and are called by models: calls of models are in no order."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -16,11 +15,6 @@ from naiad_testing.scheduling import Ordered, Scheduling
 from .models_that_call import Calling, double, doubles_through, output_of, value, value_of
 
 ORDERED = "instance_group { count: 3 } dynamic_batching { preserve_ordering: true }\n"
-
-
-@pytest.fixture
-def calling(tmp_path: Path) -> Calling:
-    return Calling(tmp_path)
 
 
 @pytest.mark.parametrize("config", ["", "response_cache { enable: true }\n"], ids=["alone", "behind a cache"])

@@ -2,9 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -18,14 +16,9 @@ from naiad_testing.caches import FakeCache
 from naiad_testing.in_loop import off_the_loop, request
 from naiad_testing.loops import jump, passing_time, until
 
-from .models_that_call import TWO, Behaviour, Calling, double, output_of, reply, value, value_of
+from .models_that_call import TWO, Behaviour, Calling, output_of, reply, value, value_of
 
 DECOUPLED = "model_transaction_policy { decoupled: true }\n"
-
-
-@pytest.fixture
-def calling(tmp_path: Path) -> Calling:
-    return Calling(tmp_path)
 
 
 def waiting(server: Server, model: str) -> int:
@@ -208,7 +201,6 @@ async def test_a_call_that_was_begun_and_is_over_is_not_waited_for(calling: Call
     def asks_one_after_the_other(batch: Batch, models: ModelCalls) -> Answer:
         return output_of(sum(value(models.infer(request("double", 1))) for _ in range(100)))
 
-    calling.add("double", double)
     calling.add("outer", asks_one_after_the_other)
 
     async with calling.running() as server:
@@ -294,52 +286,6 @@ async def test_who_waits_for_a_ring_is_answered_when_one_of_the_ring_is_refused(
         await until(lambda: waiting(server, "m") == 2)
         with passing_time():
             assert (value(await first), value(await second)) == (5, 1)
-
-
-def sends_many(batch: Batch, models: ModelCalls) -> Answer:
-    sender = batch.sender(0)
-    for number in range(int(value_of(batch))):
-        sender.send(reply(number))
-    sender.send(None, final=True)
-    return [None]
-
-
-def reads_first(models: ModelCalls) -> float:
-    """One call while the stream of another is being read: the second waits until the first has been sent."""
-    responses = models.stream(request("many", 2000))
-    next(responses)
-    small = sum(1 for _ in models.stream(request("many", 3)))
-    return small + sum(1 for _ in responses)
-
-
-def reads_later(models: ModelCalls) -> float:
-    """Nothing is read of the first while the second is waited for."""
-    first = models.stream(request("many", 2000))
-    small = sum(1 for _ in models.stream(request("many", 3)))
-    return small + sum(1 for _ in first)
-
-
-def reads_through_another(models: ModelCalls) -> float:
-    responses = models.stream(request("many", 2000))
-    next(responses)
-    return value(models.infer(request("between", 5))) + sum(1 for _ in responses)
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "expected"), [(reads_first, 2004), (reads_later, 2005), (reads_through_another, 2006)]
-)
-async def test_a_model_that_streams_is_not_held_back_by_a_caller_that_waits_for_it(
-    calling: Calling, behaviour: Callable[[ModelCalls], float], expected: int
-) -> None:
-    calling.add("many", sends_many, DECOUPLED)
-    calling.add(
-        "between", lambda batch, models: output_of(sum(1 for _ in models.stream(request("many", value_of(batch)))))
-    )
-    calling.add("outer", lambda batch, models: output_of(behaviour(models)))
-
-    async with calling.running() as server:
-        with passing_time():
-            assert value(await server.infer(request("outer", 1))) == expected
 
 
 @pytest.mark.parametrize("is_held", [False, True])

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -12,16 +12,9 @@ from naiad.errors import (
 )
 from naiad_kit.calls import ModelCalls
 from naiad_testing.in_loop import off_the_loop, request
+from naiad_testing.loops import passing_time
 
-from .models_that_call import Calling, double, doubles_through, output_of, reply, value, value_of
-
-
-@pytest.fixture
-def calling(tmp_path: Path) -> Calling:
-    """A repository with the model double."""
-    calling = Calling(tmp_path)
-    calling.add("double", double)
-    return calling
+from .models_that_call import Calling, doubles_through, output_of, reply, value, value_of
 
 
 async def test_a_model_that_is_not_decoupled_streams_its_one_response(calling: Calling) -> None:
@@ -130,3 +123,49 @@ async def test_responses_that_are_not_wanted_any_more_are_taken_back(calling: Ca
 
     async with calling.running() as server:
         assert value(await server.infer(request("outer", 1))) == 1
+
+
+def sends_many(batch: Batch, models: ModelCalls) -> Answer:
+    sender = batch.sender(0)
+    for number in range(int(value_of(batch))):
+        sender.send(reply(number))
+    sender.send(None, final=True)
+    return [None]
+
+
+def reads_first(models: ModelCalls) -> float:
+    """One call while the stream of another is being read: the second waits until the first has been sent."""
+    responses = models.stream(request("many", 2000))
+    next(responses)
+    small = sum(1 for _ in models.stream(request("many", 3)))
+    return small + sum(1 for _ in responses)
+
+
+def reads_later(models: ModelCalls) -> float:
+    """Nothing is read of the first while the second is waited for."""
+    first = models.stream(request("many", 2000))
+    small = sum(1 for _ in models.stream(request("many", 3)))
+    return small + sum(1 for _ in first)
+
+
+def reads_through_another(models: ModelCalls) -> float:
+    responses = models.stream(request("many", 2000))
+    next(responses)
+    return value(models.infer(request("between", 5))) + sum(1 for _ in responses)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "expected"), [(reads_first, 2004), (reads_later, 2005), (reads_through_another, 2006)]
+)
+async def test_a_model_that_streams_is_not_held_back_by_a_caller_that_waits_for_it(
+    calling: Calling, behaviour: Callable[[ModelCalls], float], expected: int
+) -> None:
+    calling.add("many", sends_many, DECOUPLED)
+    calling.add(
+        "between", lambda batch, models: output_of(sum(1 for _ in models.stream(request("many", value_of(batch)))))
+    )
+    calling.add("outer", lambda batch, models: output_of(behaviour(models)))
+
+    async with calling.running() as server:
+        with passing_time():
+            assert value(await server.infer(request("outer", 1))) == expected

@@ -43,11 +43,6 @@ class Listening:
             raise self._stop_error
 
 
-async def test_a_server_that_never_started_takes_no_requests(tmp_path: Path) -> None:
-    with pytest.raises(UnavailableError, match="the server is NEW"):
-        await Server(model_repository=[tmp_path], plugins=[]).infer(request("m", 1))
-
-
 async def test_an_idle_server_stops_at_once_and_frees_everything(tmp_path: Path, backend: FakeBackend) -> None:
     async with running(tmp_path, backend) as server:
         assert await server.stop()

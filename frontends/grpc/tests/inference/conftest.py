@@ -14,6 +14,7 @@ from naiad_grpc.messages import message_class
 from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_shared_memory.regions import SharedMemory
 from naiad_tensors.tensors import Tensor
+from naiad_testing.tracing import FakeTracing
 
 GRPC_ERRORS = ("triton_grpc_error", "true")
 """The metadata by which a caller asks that its first error ends the stream."""
@@ -46,34 +47,6 @@ class FakeCall:
     def end(self, **members):
         """Say that the request is over."""
         self.deliver(Response(self.request.model_name, 5, self.request.id, {}, **members))
-
-
-class FakeTrace:
-    """Notes what is recorded, and when it ended."""
-
-    def __init__(self):
-        self.events = []
-
-    def record(self, event, ns=None):
-        self.events.append(event)
-
-    def end(self):
-        if "END" not in self.events:
-            self.events.append("END")
-
-
-class FakeTracing:
-    """Traces every request while `active`."""
-
-    def __init__(self):
-        self.active = False
-        self.requests = []
-        self.traces = []
-
-    def sample(self, *request):
-        self.requests.append(request)
-        self.traces.append(FakeTrace())
-        return self.traces[-1]
 
 
 class FakeServer:

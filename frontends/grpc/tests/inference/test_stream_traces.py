@@ -18,7 +18,7 @@ def test_each_response_of_a_request_that_is_traced_is_recorded(stream, server, a
     assert recorded == ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", *sent, "GRPC_SEND_START"]
     stream.take()
 
-    assert recorded[-3:] == [*sent, "END"]
+    assert recorded[-3:] == [*sent, "end"]
 
 
 @pytest.mark.parametrize("way", ["cancel", "refuse", "answer", "answer in part"])
@@ -29,8 +29,8 @@ def test_no_trace_is_left_open(stream, server, ask, way):
     stream.feed(ask("7", model="d"))
     if way.startswith("answer"):
         server.calls[0].answer(final=way == "answer")
-    assert server.tracing.traces[0].events[-1] != "END"
+    assert server.tracing.traces[0].events[-1] != "end"
 
     stream.cancel()
 
-    assert server.tracing.traces[0].events[-1] == "END"
+    assert server.tracing.traces[0].events[-1] == "end"

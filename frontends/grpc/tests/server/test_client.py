@@ -127,16 +127,6 @@ def test_a_stream_that_ends_early_takes_its_requests_back(client, backend, optio
     assert error.status() == f"StatusCode.{status}"
 
 
-def test_a_stream_in_error_mode_ends_with_the_first_error(client):
-    gathered = Gathered()
-    client.start_stream(gathered, headers={"triton_grpc_error": "true"})
-    client.async_stream_infer("nothing", values_input(1))
-    (error,) = gathered.take(1)
-    client.stop_stream()
-
-    assert error.status() == "StatusCode.NOT_FOUND"
-
-
 def test_a_stream_of_the_asyncio_client_has_responses_and_errors(server):
     async def gather(_server):
         async with triton_aio.InferenceServerClient(server.target) as client:
@@ -170,9 +160,3 @@ def test_a_stream_of_the_asyncio_client_ends_at_its_timeout(server):
             return caught.value.code()
 
     assert server.serving.wait_for(gather) is grpc.StatusCode.DEADLINE_EXCEEDED
-
-
-@pytest.mark.parametrize(("name", "version"), [("nothing", ""), ("mirror", "7"), ("nothing", "1")])
-def test_a_model_that_is_not_there_is_not_ready(client, name, version):
-    assert client.is_model_ready("mirror")
-    assert not client.is_model_ready(name, version)

@@ -7,7 +7,7 @@ import json
 import logging
 import socket
 import tracemalloc
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -222,19 +222,11 @@ def serving(mirror, mirror_models):
 
     @asynccontextmanager
     async def serving(watch, **options):
-        chosen = {
-            "http-port": 0,
-            "http-address": "127.0.0.1",
-            "model-control-mode": "explicit",
-            "load-model": ("*",),
-            "http-max-input-size": 3 * SIZE,
-            "http-restricted-api": ("logging:key=secret",),
-        }
-        server = Server(
-            model_repository=[mirror_models],
-            plugins=[mirror, naiad_http, naiad_shared_memory],
-            options=chosen | options,
-        )
+        loading = {"model-control-mode": "explicit", "load-model": ("*",)}
+        limits = {"http-max-input-size": 3 * SIZE, "http-restricted-api": ("logging:key=secret",)}
+        chosen = {"http-port": 0, "http-address": "127.0.0.1", **loading, **limits, **options}
+        plugins = [mirror, naiad_http, naiad_shared_memory]
+        server = Server(model_repository=[mirror_models], plugins=plugins, options=chosen)
         submit = watch.recording(server.submit)
 
         def submit_or_refuse(request, deliver, streams=False):
@@ -269,19 +261,26 @@ async def growth_of(outcome, caller):
     return growth
 
 
+@contextmanager
+def measured():
+    """Memory is traced during the block, and everything that it watches must be dead at its end."""
+    logging.disable()  # pytest keeps records, which keep tracebacks
+    tracemalloc.start(1)
+    try:
+        with freed_by_reference_counts(seconds=10) as watch:
+            yield watch
+    finally:
+        tracemalloc.stop()
+        logging.disable(logging.NOTSET)
+
+
 def test_no_outcome_of_a_request_keeps_its_payload(run, serving):
     async def main(watch):
         async with serving(watch) as caller:
             return {name: await growth_of(OUTCOMES[name], caller) for name in OUTCOMES}
 
-    logging.disable()  # pytest keeps records, which keep tracebacks
-    tracemalloc.start(1)
-    try:
-        with freed_by_reference_counts(seconds=10) as watch:
-            growth = run(main(watch))
-    finally:
-        tracemalloc.stop()
-        logging.disable(logging.NOTSET)
+    with measured() as watch:
+        growth = run(main(watch))
 
     assert {name: kept for name, kept in growth.items() if kept > KEPT_AT_MOST} == {}
     assert watch.watched > len(OUTCOMES)
@@ -325,14 +324,8 @@ def test_no_outcome_over_tls_keeps_its_payload(run, serving, tmp_path, outcome):
             await caller.settle()
             return tracemalloc.get_traced_memory()[0] - before, caller.connections
 
-    logging.disable()
-    tracemalloc.start(1)
-    try:
-        with freed_by_reference_counts(seconds=10) as watch:
-            growth, connections = run(main(watch))
-    finally:
-        tracemalloc.stop()
-        logging.disable(logging.NOTSET)
+    with measured() as watch:
+        growth, connections = run(main(watch))
 
     assert growth < connections * TLS_BUFFER + 5 * SIZE
 
@@ -345,10 +338,7 @@ def test_a_connection_dies_with_its_end(run, serving):
             for outcome in ("answered, binary", "no such route", "leaves within the body", "generate_stream"):
                 await OUTCOMES[outcome](caller)
                 await caller.settle()
-            return count()
-
-    def count():
-        return sum(type(each) is HttpProtocol for each in gc.get_objects())
+            return sum(type(each) is HttpProtocol for each in gc.get_objects())
 
     with freed_by_reference_counts(seconds=10) as watch:
         alive = run(main(watch))
