@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from naiad import Server
-from naiad.errors import InvalidArgumentError, ModelNotReadyError
+from naiad.errors import InvalidArgumentError, ModelNotReadyError, UnavailableError
 from naiad_testing.backends import FakeBackend
-from naiad_testing.in_loop import running
+from naiad_testing.in_loop import request, running
 
 
 async def test_an_instance_that_is_not_ready_yet_does_not_end_the_start(tmp_path: Path) -> None:
@@ -37,8 +37,10 @@ def test_a_server_is_not_made_with_a_wrong_option(tmp_path: Path) -> None:
         Server(model_repository=[tmp_path], plugins=[], options={"backend-config": ("=nonsense",)})
 
 
-async def test_a_server_that_never_started_can_be_stopped(tmp_path: Path) -> None:
+async def test_a_server_that_never_started_takes_no_requests_and_can_be_stopped(tmp_path: Path) -> None:
     server = Server(model_repository=[tmp_path], plugins=[])
 
+    with pytest.raises(UnavailableError, match="the server is NEW"):
+        await server.infer(request("m", 1))
     assert await server.stop()
     assert not server.live()
