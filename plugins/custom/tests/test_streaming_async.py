@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from naiad.backend import Batch
-from naiad.errors import ModelFailedError, ShuttingDownError
+from naiad.errors import ShuttingDownError
 from naiad_custom import INT64, Array, model
 from naiad_testing import serve
 from naiad_testing.backends import CollectingSender
@@ -90,26 +90,6 @@ def test_a_slow_reader_holds_back_its_own_stream_alone(start):
     assert future.result(10) == [None, None]
 
 
-def test_a_caller_that_leaves_closes_the_function_at_its_yield():
-    closed = threading.Event()
-
-    @model
-    async def endless(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
-        try:
-            while True:
-                yield x
-        finally:
-            await asyncio.sleep(0)
-            closed.set()
-
-    with serve(endless) as client:
-        stream = client.stream(x=[0])
-        next(stream)
-        stream.close()
-
-        assert closed.wait(10)
-
-
 def test_a_caller_that_leaves_cancels_what_the_function_awaits():
     here, cancelled = threading.Event(), threading.Event()
 
@@ -160,22 +140,6 @@ def test_what_the_function_does_in_its_finally_is_not_cancelled(start):
 
     assert future.result(10) == [None]
     assert instance._user_object.call.__globals__["CLOSED"] == [True]
-
-
-def test_an_exception_in_the_middle_ends_the_request_with_its_error(caplog):
-    @model
-    async def breaking(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
-        yield x
-        raise ValueError("out of numbers")
-
-    with serve(breaking) as client:
-        stream = client.stream(x=[7])
-        first = next(stream)["output"].item()
-        with pytest.raises(ModelFailedError, match="instance 'breaking_0' failed: ValueError: out of numbers"):
-            next(stream)
-
-    assert first == 7
-    assert any("in breaking" in record.exc_text for record in caplog.records if record.exc_text)
 
 
 def test_a_call_that_wants_to_end_the_process_ends_its_own_request_alone(start):
@@ -233,23 +197,6 @@ def test_closing_an_instance_closes_its_streams(folder, start):
     assert future.result(10) == [None, None]
     assert [type(sender.wait_until_ended()[-1]) for sender in senders] == [ShuttingDownError] * 2
     assert instance._user_object.call.__globals__["CLOSED"] == [True, True]
-
-
-def test_a_server_that_stops_closes_streams_that_do_not_end():
-    closed = threading.Event()
-
-    @model
-    async def endless(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
-        try:
-            while True:
-                yield x
-        finally:
-            closed.set()
-
-    with serve(endless, options={"exit-timeout-secs": 0}) as client:
-        next(client.stream(x=[0]))
-
-    assert closed.wait(10)
 
 
 def test_a_class_may_return_the_iterator_of_what_it_holds():

@@ -1,7 +1,8 @@
 """How the call of a function that yields ends: with its caller, its model, its server, or an exception."""
 
+import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import numpy as np
 import pytest
@@ -14,9 +15,7 @@ from naiad_testing import serve
 from naiad_testing.backends import CollectingSender
 
 
-def test_a_caller_that_leaves_closes_the_function():
-    closed = threading.Event()
-
+def endless_on_threads(closed: threading.Event) -> object:
     @model
     def endless(x: Array[INT64, 1]) -> Iterator[Array[INT64, 1]]:
         try:
@@ -25,13 +24,46 @@ def test_a_caller_that_leaves_closes_the_function():
         finally:
             closed.set()
 
-    with serve(endless) as client:
+    return endless
+
+
+def endless_on_a_loop(closed: threading.Event) -> object:
+    @model
+    async def endless(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
+        try:
+            while True:
+                yield x
+        finally:
+            await asyncio.sleep(0)
+            closed.set()
+
+    return endless
+
+
+ENDLESS = pytest.mark.parametrize("make", [endless_on_threads, endless_on_a_loop])
+
+
+@ENDLESS
+def test_a_caller_that_leaves_closes_the_function(make):
+    closed = threading.Event()
+
+    with serve(make(closed)) as client:
         stream = client.stream(x=[0])
         next(stream)
         stream.close()
 
         assert closed.wait(10)
         assert next(client.stream(x=[5]))["output"].item() == 5
+
+
+@ENDLESS
+def test_a_server_that_stops_closes_what_does_not_end(make):
+    closed = threading.Event()
+
+    with serve(make(closed), options={"exit-timeout-secs": 0}) as client:
+        next(client.stream(x=[0]))
+
+    assert closed.wait(10)
 
 
 def test_a_function_can_see_that_its_caller_has_left():
@@ -54,16 +86,24 @@ def test_a_function_can_see_that_its_caller_has_left():
         assert seen.wait(10)
 
 
-def test_an_exception_in_the_middle_ends_the_request_with_its_error(caplog):
-    @model
-    def breaking(x: Array[INT64, 1]) -> Iterator[Array[INT64, 1]]:
-        yield x
-        raise ValueError("out of numbers")
+@model
+def breaking_on_threads(x: Array[INT64, 1]) -> Iterator[Array[INT64, 1]]:
+    yield x
+    raise ValueError("out of numbers")
 
+
+@model
+async def breaking_on_a_loop(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
+    yield x
+    raise ValueError("out of numbers")
+
+
+@pytest.mark.parametrize("breaking", [breaking_on_threads, breaking_on_a_loop])
+def test_an_exception_in_the_middle_ends_the_request_with_its_error(caplog, breaking):
     with serve(breaking) as client:
         stream = client.stream(x=[7])
         first = next(stream)["output"].item()
-        with pytest.raises(ModelFailedError, match="instance 'breaking_0' failed: ValueError: out of numbers"):
+        with pytest.raises(ModelFailedError, match="_0' failed: ValueError: out of numbers"):
             next(stream)
 
     assert first == 7
@@ -137,20 +177,3 @@ def test_unloading_lets_a_stream_come_to_its_end():
         client.wait_for(lambda server: server.unload("counting"))
 
         assert [outputs["output"].item() for outputs in stream] == list(range(1, 300))
-
-
-def test_a_server_that_stops_closes_what_does_not_end():
-    closed = threading.Event()
-
-    @model
-    def endless(x: Array[INT64, 1]) -> Iterator[Array[INT64, 1]]:
-        try:
-            while True:
-                yield x
-        finally:
-            closed.set()
-
-    with serve(endless, options={"exit-timeout-secs": 0}) as client:
-        next(client.stream(x=[0]))
-
-    assert closed.wait(10)
