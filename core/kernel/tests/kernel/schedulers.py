@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from naiad.default_scheduler import FifoScheduler
-from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Ticket
+from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, Ticket
 
 
 class Recording(FifoScheduler):
@@ -60,10 +60,3 @@ class Strict(Recording):
             for ticket in drop.tickets:
                 self._waiting.pop(ticket, None)
         return Decision(super().decide(now, idle).dispatches, drops)
-
-
-class OfTwo(FifoScheduler):
-    """Refuses the third that waits."""
-
-    def arrive(self, ticket: Ticket) -> Drop | None:
-        return Drop((ticket.id,), DropReason.QUEUE_FULL) if len(self._waiting) == 2 else super().arrive(ticket)

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 from naiad.backend import Answer, Batch
-from naiad.errors import DeadlineExceededError, InvalidArgumentError, ModelFailedError, NotFoundError, QueueFullError
+from naiad.errors import DeadlineExceededError, InvalidArgumentError, ModelFailedError, NotFoundError
 from naiad.types import Request, Response
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import off_the_loop, request, rows, running
-from naiad_testing.loops import jump, turns
+from naiad_testing.loops import jump
 from naiad_testing.scheduling import AllAtOnce, Scheduling
-
-from .schedulers import OfTwo
 
 BATCHED = "max_batch_size: 8 dynamic_batching { }"
 
@@ -45,22 +43,6 @@ async def test_a_bad_request_is_refused_before_it_is_queued(tmp_path: Path) -> N
 
     assert str(caught.value).startswith("expected 1 inputs but got 0 inputs for model 'm'")
     assert backend.batches == []
-
-
-async def test_a_full_queue_refuses_at_once_while_the_model_hangs(tmp_path: Path) -> None:
-    backend = FakeBackend()
-    backend.write(tmp_path, "m", BATCHED)
-
-    async with running(tmp_path, backend, Scheduling(OfTwo)) as server:
-        backend.hold()
-        executing = asyncio.ensure_future(server.infer(rows("m", 1)))
-        await off_the_loop(backend.wait_until_held)
-        waiting = [asyncio.ensure_future(server.infer(rows("m", 1))) for _ in range(2)]
-        await turns()
-        with pytest.raises(QueueFullError, match="Exceeds maximum queue size of model 'm'"):
-            server.submit(rows("m", 1), print)
-        backend.release()
-        await asyncio.gather(executing, *waiting)
 
 
 async def test_an_exception_reaches_the_caller_and_its_traceback_the_log(
@@ -119,44 +101,6 @@ async def test_an_answer_that_breaks_the_configuration_reaches_the_caller(tmp_pa
     async with running(tmp_path, backend) as server:
         with pytest.raises(ModelFailedError, match="produced FP64 for output 'OUTPUT'"):
             await server.infer(request("m", 1))
-
-
-async def test_a_caller_that_leaves_while_it_waits_is_forgotten(tmp_path: Path) -> None:
-    backend = FakeBackend()
-    backend.write(tmp_path, "m")
-
-    async with running(tmp_path, backend) as server:
-        backend.hold()
-        executing = asyncio.ensure_future(server.infer(request("m", 1)))
-        await off_the_loop(backend.wait_until_held)
-        leaving = asyncio.ensure_future(server.infer(request("m", 2)))
-        await turns()
-        leaving.cancel()
-        await turns()
-        backend.release()
-        await executing
-
-    assert leaving.cancelled()
-    assert len(backend.batches) == 1
-
-
-async def test_a_caller_that_leaves_while_its_request_executes_harms_nothing_else(tmp_path: Path) -> None:
-    backend = FakeBackend()
-    backend.write(tmp_path, "m")
-
-    async with running(tmp_path, backend) as server:
-        backend.hold()
-        leaving = asyncio.ensure_future(server.infer(request("m", 1)))
-        await off_the_loop(backend.wait_until_held)
-        leaving.cancel()
-        await turns()
-        backend.release()
-        response = await server.infer(request("m", 2))
-        statistics = server.statistics("m")[0]
-
-    assert leaving.cancelled()
-    assert response.outputs["OUTPUT"].array.tolist() == [2]
-    assert (statistics.success.count, statistics.fail.count) == (1, 1)
 
 
 async def test_a_model_that_hangs_past_the_deadline_is_given_up_and_others_go_on(tmp_path: Path) -> None:

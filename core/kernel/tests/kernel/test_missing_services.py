@@ -1,4 +1,4 @@
-"""A server without a metrics service: no latency is observed, and metrics of models need a registry of their own."""
+"""A server without metrics, model calls or a tracer: it serves, and says what to install for the rest."""
 
 from pathlib import Path
 
@@ -6,11 +6,15 @@ import pytest
 
 from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError, UnsupportedError
+from naiad.hookspecs import hookimpl
+from naiad_kit.calls import models_of
 from naiad_kit.metrics import MetricsApi, metrics_of
 from naiad_kit.model_metrics import registry_of
+from naiad_kit.tracing import tracing_of
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import request, running, write_model
 from naiad_testing.steered import Steered, SteeredModel
+from naiad_testing.tracing import FakeTracing
 
 
 async def test_the_metrics_service_is_answered_with_what_to_install(tmp_path: Path, backend: FakeBackend) -> None:
@@ -61,3 +65,61 @@ async def test_reports_of_versions_are_made_one_after_the_other(tmp_path: Path, 
         second = next(reports)
 
     assert [(each.name, each.devices[0].requests) for each in (first, second)] == [("m", 0), ("n", 1)]
+
+
+async def test_calls_are_refused_with_what_to_install(tmp_path: Path) -> None:
+    contexts: list[ModelContext] = []
+
+    def load(context: ModelContext) -> SteeredModel:
+        contexts.append(context)
+        return SteeredModel(backend)
+
+    backend = Steered(load=load)
+    write_model(tmp_path, "m")
+
+    async with running(tmp_path, backend) as server:
+        models = models_of(contexts[0]).within([])
+        for call in (
+            lambda: models.infer(request("m", 1)),
+            lambda: models.begin(request("m", 1)),
+            lambda: models.stream(request("m", 1)),
+            lambda: models.ready("m"),
+            lambda: models.load("m"),
+            lambda: models.unload("m"),
+        ):
+            with pytest.raises(UnsupportedError, match=r"cannot .*pip install 'naiad-model-calls'"):
+                call()
+
+        assert (await server.infer(request("m", 1))).outputs["OUTPUT"].array.tolist() == [1]
+
+
+class TracingPlugin(FakeTracing):
+    """A fake tracer that is its own plugin."""
+
+    @hookimpl
+    def naiad_services(self, settings):
+        return [self]
+
+
+async def test_without_a_tracer_nothing_is_traced_and_the_settings_say_what_to_install(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.write(tmp_path, "m")
+
+    async with running(tmp_path, backend) as server:
+        tracing = tracing_of(server)
+        sampled = tracing.sample("m", 1, "7") if tracing.active else None
+        await server.infer(request("m", 1, trace=sampled))
+        with pytest.raises(UnsupportedError, match="pip install 'naiad-tracing'"):
+            tracing.settings()
+        with pytest.raises(UnsupportedError, match="pip install 'naiad-tracing'"):
+            tracing.update({"trace_rate": ["1"]})
+
+        assert (sampled, "trace" in server.metadata().extensions) == (None, False)
+
+
+async def test_the_trace_extension_is_there_where_a_tracer_is(tmp_path: Path) -> None:
+    tracer = TracingPlugin()
+
+    async with running(tmp_path, tracer) as server:
+        assert tracing_of(server) is tracer
+        assert "trace" in server.metadata().extensions
