@@ -139,10 +139,10 @@ OPTIONS: Mapping[str, str] = {
 RPCS: Mapping[str, str] = {
     "ServerLive": _CALLS,
     "ServerReady": _CALLS,
-    "ModelReady": "frontends/grpc/tests/server/test_client.py::test_a_model_that_is_not_there_is_not_ready",
+    "ModelReady": "frontends/grpc/tests/service/test_health.py::test_a_model_that_is_not_there_is_not_ready",
     "ServerMetadata": _CALLS,
     "ModelMetadata": _CALLS,
-    "ModelInfer": "tests/end_to_end/clients/test_kinds.py::test_every_kind_of_model_gives_every_datatype_back",
+    "ModelInfer": "tests/end_to_end/clients/test_kinds.py::test_every_kind_of_model_adds_and_subtracts",
     "ModelStreamInfer": "frontends/grpc/tests/server/test_client.py::test_a_stream_carries_many_requests",
     "ModelConfig": _CALLS,
     "ModelStatistics": "frontends/grpc/tests/service/test_statistics.py::test_all_counters_are_reported",
@@ -181,8 +181,7 @@ PATHS: Mapping[str, str] = {
     "/v2/models/stats": "core/kernel/tests/kernel/test_statistics.py::"
     "test_statistics_are_reported_for_all_models_one_or_one_version",
     "/v2/models/{model}/stats": "tests/end_to_end/test_metrics.py::test_counters_equal_the_statistics",
-    "/v2/models/{model}/infer": "tests/end_to_end/clients/test_kinds.py::"
-    "test_every_kind_of_model_gives_every_datatype_back",
+    "/v2/models/{model}/infer": "tests/end_to_end/clients/test_kinds.py::test_every_kind_of_model_adds_and_subtracts",
     "/v2/models/{model}/generate": "frontends/http/tests/connection/test_generate.py::"
     "test_generate_answers_with_its_one_response",
     "/v2/models/{model}/generate_stream": _EVENTS,
