@@ -1,10 +1,10 @@
-"""Which test holds what: a row for each option of Triton's command line, each RPC and each HTTP route.
+"""Which test holds what: rows for each option of Triton's command line, RPC, HTTP route and name of `pb_utils`.
 
 A row names the test that holds the effect, beyond that the option is taken or the call answered. What the field's own
 clients send to every call is in `tests/end_to_end/clients`; what Triton answers to the same, in `tests/differential`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 _UNUSED = "core/cli/tests/test_triton_options.py::test_an_option_that_changes_nothing_says_so_and_why"
 _GRPC_CHANNEL = "frontends/grpc/tests/transport/test_connections.py::test_options_come_to_channel_arguments"
@@ -204,3 +204,174 @@ PATHS: Mapping[str, str] = {
     "/v2/cudasharedmemory/region/{region}/register": _SHARED_MEMORY,
     "/v2/cudasharedmemory/region/{region}/unregister": _CALLS,
 }
+
+MODEL_API: Mapping[str, Sequence[str]] = {
+    "plugins/custom/tests/test_triton_request.py::test_a_received_request_tells_everything": (
+        "InferenceRequest.inputs",
+        "InferenceRequest.request_id",
+        "InferenceRequest.correlation_id",
+        "InferenceRequest.flags",
+        "InferenceRequest.timeout",
+        "InferenceRequest.parameters",
+        "InferenceRequest.requested_output_names",
+    ),
+    "plugins/custom/tests/test_triton_request.py::test_a_request_whose_caller_has_left_is_cancelled": (
+        "InferenceRequest.is_cancelled",
+    ),
+    "plugins/custom/tests/test_triton_request.py::test_the_trace_of_a_request_gives_its_context": (
+        "InferenceRequest.trace",
+        "InferenceTrace.get_context",
+    ),
+    "plugins/custom/tests/test_triton_request.py::test_a_request_can_be_made_by_a_model": (
+        "InferenceRequest",
+        "InferenceRequest.preferred_memory",
+        "PreferredMemory.device_id",
+        "TRITONSERVER_MEMORY_GPU",
+    ),
+    "plugins/custom/tests/test_triton_request.py::test_an_input_is_found_by_name": ("get_input_tensor_by_name",),
+    "plugins/custom/tests/test_triton_request.py::test_a_response_tells_its_outputs_and_parameters": (
+        "InferenceResponse",
+        "InferenceResponse.output_tensors",
+        "InferenceResponse.has_error",
+        "InferenceResponse.error",
+        "InferenceResponse.parameters",
+        "get_output_tensor_by_name",
+    ),
+    "plugins/custom/tests/test_triton_request.py::test_an_error_is_internal_unless_it_says_otherwise": (
+        "TritonError",
+        "TritonError.message",
+        "TritonError.code",
+    ),
+    "plugins/custom/tests/test_triton_request.py::test_every_code_reaches_the_caller": (
+        "TritonError.UNKNOWN",
+        "TritonError.INTERNAL",
+        "TritonError.NOT_FOUND",
+        "TritonError.INVALID_ARG",
+        "TritonError.UNAVAILABLE",
+        "TritonError.UNSUPPORTED",
+        "TritonError.ALREADY_EXISTS",
+        "TritonError.CANCELLED",
+    ),
+    "plugins/custom/tests/test_triton_request.py::test_a_preference_for_no_memory_is_refused": (
+        "PreferredMemory",
+        "MemoryType",
+    ),
+    "plugins/custom/tests/test_triton_sender.py::test_a_request_has_one_sender": (
+        "InferenceRequest.get_response_sender",
+    ),
+    "plugins/custom/tests/test_triton_sender.py::test_nothing_is_sent_after_the_final_flag": (
+        "InferenceResponseSender",
+        "InferenceResponseSender.send",
+    ),
+    "plugins/custom/tests/test_triton_decoupled.py::test_a_caller_that_leaves_is_seen_by_request_and_sender": (
+        "InferenceResponseSender.is_cancelled",
+    ),
+    "plugins/custom/tests/test_triton_decoupled.py::test_auto_complete_config_may_make_a_model_decoupled": (
+        "using_decoupled_model_transaction_policy",
+    ),
+    "plugins/custom/tests/test_triton_rescheduling.py::test_a_rescheduled_request_has_no_response": (
+        "InferenceRequest.set_release_flags",
+    ),
+    "plugins/custom/tests/test_triton_calls.py::test_exec_gives_the_response_of_another_model": (
+        "InferenceRequest.exec",
+    ),
+    "plugins/custom/tests/test_triton_calls.py::test_async_execs_that_are_gathered_go_on_at_the_same_time": (
+        "InferenceRequest.async_exec",
+    ),
+    "plugins/custom/tests/test_triton_calls.py::test_the_iterator_has_next_and_cancel": (
+        "ResponseIterator.next",
+        "ResponseIterator.cancel",
+    ),
+    "plugins/custom/tests/test_triton_functions.py::test_datatypes_go_between_names_numbers_and_numpy": (
+        "TRITON_STRING_TO_NUMPY",
+        "triton_string_to_numpy",
+        "triton_to_numpy_type",
+        "numpy_to_triton_type",
+    ),
+    "plugins/custom/tests/test_triton_functions.py::test_strings_survive_serialization": (
+        "serialize_byte_tensor",
+        "deserialize_bytes_tensor",
+    ),
+    "plugins/custom/tests/test_triton_functions.py::test_a_configuration_is_looked_into_by_name": (
+        "get_input_config_by_name",
+        "get_output_config_by_name",
+    ),
+    "plugins/custom/tests/test_triton_functions.py::test_constants_have_the_protocols_values": (
+        "TRITONSERVER_REQUEST_FLAG_SEQUENCE_START",
+        "TRITONSERVER_REQUEST_FLAG_SEQUENCE_END",
+        "TRITONSERVER_RESPONSE_COMPLETE_FINAL",
+        "TRITONSERVER_REQUEST_RELEASE_ALL",
+        "TRITONSERVER_REQUEST_RELEASE_RESCHEDULE",
+    ),
+    "plugins/custom/tests/test_triton_functions.py::test_contradicting_a_configuration_is_refused": (
+        "ModelConfig",
+        "ModelConfig.add_output",
+        "ModelConfig.set_dynamic_batching",
+        "ModelConfig.set_max_batch_size",
+    ),
+    "plugins/custom/tests/test_triton_functions.py::test_a_written_input_is_completed": (
+        "ModelConfig.add_input",
+        "ModelConfig.as_dict",
+    ),
+    "plugins/custom/tests/test_triton_functions.py::test_transactions_are_set_once": (
+        "ModelConfig.set_model_transaction_policy",
+    ),
+    "plugins/custom/tests/test_triton_life.py::test_a_model_finds_its_own_folder": ("get_model_dir",),
+    "plugins/custom/tests/test_metrics.py::test_a_family_is_made_by_a_model": ("MetricFamily",),
+    "plugins/custom/tests/test_metrics.py::test_what_a_kind_does_not_have_is_refused": (
+        "Metric.increment",
+        "Metric.set",
+        "Metric.observe",
+        "Metric.value",
+        "MetricFamily.Metric",
+    ),
+    "plugins/custom/tests/test_triton_model.py::test_an_exception_reaches_the_caller_with_its_type_and_text": (
+        "TritonModelException",
+    ),
+    "plugins/custom/tests/test_triton_model_control.py::test_models_are_loaded_and_unloaded_in_explicit_mode_alone": (
+        "load_model",
+        "unload_model",
+    ),
+    "tests/end_to_end/python_models/test_bytes_arguments.py::test_names_and_versions_of_model_control_may_be_bytes": (
+        "is_model_ready",
+    ),
+    "plugins/custom/tests/test_triton_tensor.py::test_an_array_keeps_its_datatype_and_memory": (
+        "Tensor",
+        "Tensor.name",
+        "Tensor.shape",
+        "Tensor.triton_dtype",
+        "Tensor.is_cpu",
+        "Tensor.as_numpy",
+    ),
+    "plugins/custom/tests/test_triton_tensor.py::test_dlpack_goes_both_ways": (
+        "Tensor.from_dlpack",
+        "Tensor.to_dlpack",
+    ),
+    "tests/end_to_end/python_models/test_pb_utils.py::test_a_model_uses_what_the_module_has": (
+        "InferenceRequest.set_flags",
+        "InferenceTrace",
+        "LogLevel",
+        "Logger",
+        "Logger.LogLevel",
+        "Logger.INFO",
+        "Logger.WARNING",
+        "Logger.ERROR",
+        "Logger.VERBOSE",
+        "Logger.log",
+        "Metric",
+        "MetricKind",
+        "MetricFamily.COUNTER",
+        "MetricFamily.GAUGE",
+        "MetricFamily.HISTOGRAM",
+        "PreferredMemory.memory_type",
+        "ResponseIterator",
+        "TRITONSERVER_MEMORY_CPU",
+    ),
+    "tests/end_to_end/python_models/test_pb_utils.py::test_lines_of_every_level_are_in_the_log": (
+        "Logger.log_info",
+        "Logger.log_warn",
+        "Logger.log_error",
+        "Logger.log_verbose",
+    ),
+}
+"""The names of `triton_python_backend_utils` and the members of its classes, by the tests."""

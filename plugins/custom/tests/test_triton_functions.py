@@ -112,6 +112,11 @@ A = {"name": "A", "data_type": "TYPE_FP32", "dims": [4]}
             lambda c: c.set_dynamic_batching(),
             "scheduling_choice as 'sequence_batching', but .* tries to set scheduling_choice as 'dynamic_batching'",
         ),
+        (
+            {"max_batch_size": 6},
+            lambda c: c.set_max_batch_size(4),
+            "max_batch_size 6, but in auto-complete-config function for model 'm' specified max_batch_size 4",
+        ),
         ({}, lambda c: c.set_model_transaction_policy({"x": 1}), "contains property other than 'decoupled'"),
         (
             {"model_transaction_policy": {"decoupled": False}},
