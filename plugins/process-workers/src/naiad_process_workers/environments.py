@@ -25,6 +25,7 @@ _PACKAGES = (
     "naiad_custom",
     "naiad_kit",
     "naiad_process_workers",
+    "naiad_statistics",
     "naiad_tensors",
     "pluggy",
     "triton_python_backend_utils",
