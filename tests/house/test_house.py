@@ -8,7 +8,7 @@ import pytest
 from . import boundaries, words
 from .__main__ import complaints, main
 from .circles import circles
-from .figures import Budget, Figure, budgets, measure, settings
+from .figures import Budget, Figure, measure, settings
 from .imports import between_packages, graph
 from .workspace import Member, Module, members
 
@@ -203,13 +203,12 @@ def test_a_missed_limit_and_a_budget_of_nothing_are_said() -> None:
     assert "'unknown'" in second
 
 
-def test_every_limit_is_kept_and_no_target_is_above_its_limit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_limit_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
 
     printed = capsys.readouterr()
     assert printed.err == ""
     assert "files in import circles" in printed.out
-    assert all(budget.target <= budget.limit for budget in budgets(settings()).values())
 
 
 def test_what_a_figure_counts_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What is done about memory: in an idle server that has grown, and in a busy one that has grown very much."""
+"""Memory of a server process: returned to the system when idle, and when it has grown very much."""
 
 import ctypes
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the signals SIGINT, SIGTERM and SIGHUP do, and that a stop that stands still ends the process."""
+"""SIGINT, SIGTERM and SIGHUP stop the server; a stop that hangs ends the process."""
 
 import queue
 import signal

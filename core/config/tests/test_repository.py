@@ -1,4 +1,4 @@
-"""What lies in model repositories: folders, versions and policies."""
+"""Reading model repositories: folders, versions and version policies."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files of several backends in one version folder: what is said when nothing in the configuration chooses."""
+"""Files of several backends in one version folder: the warning when the configuration chooses none."""
 
 import pytest
 

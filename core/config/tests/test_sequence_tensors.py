@@ -1,4 +1,4 @@
-"""What a model of sequences takes and gives beside its declared inputs and outputs."""
+"""Control and state tensors of sequence models, beside the declared inputs and outputs."""
 
 from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput
 from naiad_config.sequence_tensors import extra_inputs, extra_outputs

@@ -1,4 +1,4 @@
-"""What is wrong in a configuration: every rule, with the key it is about."""
+"""Validation of configurations: every rule, with the key that it is about."""
 
 import pytest
 

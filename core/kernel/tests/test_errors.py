@@ -1,4 +1,4 @@
-"""The error tree: a place in the taxonomy for every error, and problems that tell their place."""
+"""The error tree: a class for every kind of error, and problems with file, line and column."""
 
 import inspect
 

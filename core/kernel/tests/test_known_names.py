@@ -1,4 +1,4 @@
-"""What becomes of parameters and settings that a backend does not know: one rule for all of them."""
+"""Unknown parameters and settings of backends: misspelt ones are errors, others are left alone."""
 
 import logging
 from pathlib import Path

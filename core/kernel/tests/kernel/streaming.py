@@ -1,4 +1,4 @@
-"""What tests of streams share: models that send what a test says, and callers that keep what they get."""
+"""Models that send given responses, and callers that keep what they get, for tests of streams."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -1,4 +1,4 @@
-"""Blocking calls on threads of one kind: how many run at once, and what their errors keep."""
+"""Thread pools for blocking calls: the limit of threads, and the references that errors keep."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Loading on request: who may load, which version serves then, and the errors."""
+"""Explicit model control: loads on request, the version that serves then, and errors."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Fingerprints of what lies in the folders of models."""
+"""Fingerprints of model folders."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A decision is asked for when what comes together is there."""
+"""Coalescing of decisions: one decision for requests that arrive together."""
 
 from naiad._engine.queue import DecisionCoalescer
 

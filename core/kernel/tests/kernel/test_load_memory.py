@@ -1,4 +1,4 @@
-"""What a load was sent is freed when the load is over, and does not wait for the garbage collector."""
+"""Files and configurations of a load request are freed by reference counts when the load ends."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Loading models: what they are given, what is shown of them, how often it is tried."""
+"""Loading models: the context of the backend, configurations and metadata, retries, repositories."""
 
 from dataclasses import replace
 from pathlib import Path

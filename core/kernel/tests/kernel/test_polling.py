@@ -1,4 +1,4 @@
-"""Following the repositories: what is new or changed is loaded, what is gone is unloaded."""
+"""Polling of repositories: new and changed models are loaded, removed ones unloaded."""
 
 import shutil
 from collections.abc import AsyncIterator

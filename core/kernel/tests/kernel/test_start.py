@@ -1,4 +1,4 @@
-"""What ends a start: a model that does not load, and not one that needs time to be ready."""
+"""Start of a server: a model that fails to load ends it, one that is not ready yet does not."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Stopping: what was taken in is answered in time, what hangs is given up, and everything is freed."""
+"""Stopping a server: requests in flight are answered in time, hanging models are given up, all is freed."""
 
 import asyncio
 import threading

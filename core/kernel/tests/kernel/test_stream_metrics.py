@@ -1,4 +1,4 @@
-"""What is counted of requests that get their responses one by one."""
+"""Statistics and metrics of requests with several responses."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Workers: what they do shows, and when one dies its requests fail, it is seen to be gone, and replaced."""
+"""Workers: reports of instances, and the replacement of a worker that dies."""
 
 import asyncio
 from concurrent.futures import Future

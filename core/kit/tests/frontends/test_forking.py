@@ -1,4 +1,4 @@
-"""What a forked child has of the server's sockets."""
+"""Sockets of the server in a forked child."""
 
 import os
 import socket

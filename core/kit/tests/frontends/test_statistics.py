@@ -1,4 +1,4 @@
-"""The durations that the statistics extension tells."""
+"""Durations in the statistics extension."""
 
 import pytest
 

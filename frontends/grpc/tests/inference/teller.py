@@ -1,4 +1,4 @@
-"""What a stream has ready, as tests look at it."""
+"""Responses that a stream has ready, decoded for tests."""
 
 from naiad_grpc.messages import message_class
 

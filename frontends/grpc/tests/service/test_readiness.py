@@ -1,4 +1,4 @@
-"""One poll of the readiness for all who watch it; pauses end when a test says so."""
+"""Readiness watch: one poll for all watchers."""
 
 import asyncio
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What reflection tells, and our standard messages against the published ones."""
+"""gRPC reflection, and our standard messages against the published ones."""
 
 import asyncio
 

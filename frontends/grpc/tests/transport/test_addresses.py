@@ -1,4 +1,4 @@
-"""Where a listener may listen, and what it says where it may not."""
+"""Addresses and ports of the listener, and the errors of those that it cannot use."""
 
 import asyncio
 import re

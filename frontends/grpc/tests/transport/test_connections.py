@@ -1,4 +1,4 @@
-"""What options make of connections: sizes, compression, pings, age, unix sockets."""
+"""Options of connections: message sizes, compression, pings, age, unix sockets."""
 
 import asyncio
 import socket
