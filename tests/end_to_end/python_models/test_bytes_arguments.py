@@ -17,7 +17,7 @@ MODELS = {
         assert (request.request_id(), request.requested_output_names()) == ("7", {"Y"})
         y = pb_utils.get_output_tensor_by_name(request.exec(), b"Y")
         assert pb_utils.TritonError(b"text").message() == "text"
-        pb_utils.Logger.log_info(b"a line of bytes")
+        pb_utils.Logger.log_info(b"a line of bytes \\xff")
         return [answer(int(y.as_numpy()[0]))]
         """
     ),

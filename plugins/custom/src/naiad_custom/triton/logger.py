@@ -80,7 +80,9 @@ def get_model_dir() -> str:
     return str(context.version_directory)
 
 
-def _log(level: int, message: str) -> None:
+def _log(level: int, message: str | bytes) -> None:
+    if isinstance(message, bytes):
+        message = message.decode("utf-8", "replace")  # a line of the log is no reason to fail
     message = text_of("the message of a log line", message)
     if not _logger.isEnabledFor(level):
         return
