@@ -1,0 +1,22 @@
+"""Every row of the table of HTTP/2 names tests that are there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from .coverage_of_http2 import ATTACKS, DUTIES, ORACLES
+
+FOLDER = Path(__file__).parent
+NAMED = sorted({name for rows in (DUTIES, ATTACKS, ORACLES) for names in rows.values() for name in names})
+
+
+@pytest.mark.parametrize("name", [name for name in NAMED if not name.startswith("none: ")])
+def test_a_test_that_a_row_names_is_there(name):
+    path, _, function = name.partition("::")
+
+    assert re.search(rf"^ *def {function}\(", (FOLDER / path).read_text(), re.MULTILINE)
+
+
+def test_every_row_has_a_test_or_a_reason():
+    assert all(names for rows in (DUTIES, ATTACKS, ORACLES) for names in rows.values())
