@@ -1,4 +1,4 @@
-"""Small binary tensors over gRPC: what a request costs the server, and how much of it is grpcio's."""
+"""Small binary tensors over gRPC: what a request costs the server, beside a server of grpc.aio that does nothing."""
 
 import functools
 from collections.abc import Sequence
@@ -74,7 +74,6 @@ CASE = Case(
     "grpc",
     "gRPC, small binary tensors",
     "The same two models and load over gRPC. The last rows hold Naiad against a server of grpc.aio that answers every "
-    "request with the same bytes: on the event loop of asyncio, as grpc.aio comes, and on uvloop, which Naiad has. "
-    "Naiad also has grpcio read its sockets elsewhere (docs/grpc.md), which neither echo does.",
+    "request with the same bytes: on the event loop of asyncio, as grpc.aio comes, and on uvloop, which Naiad has.",
     measure,
 )

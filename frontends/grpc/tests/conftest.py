@@ -26,7 +26,7 @@ def certificates(tmp_path_factory):
     return SimpleNamespace(**contents, file=lambda name: str(folder / name))
 
 
-@pytest.fixture(scope="module", params=["grpcio", "naiad"])
+@pytest.fixture(scope="module", params=["naiad", "grpcio"])
 def transport(request):
     """What speaks HTTP/2: a test that needs it runs with each."""
     return request.param

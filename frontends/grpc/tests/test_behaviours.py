@@ -23,11 +23,10 @@ def stage(tmp_path_factory, transport):
 
 
 @pytest.fixture(scope="module")
-def asynchronous(tmp_path_factory, transport):
-    """The same with the client for asyncio."""
+def asynchronous(tmp_path_factory):
+    """The same with the client for asyncio, and the transport of the default."""
     connect = partial(GrpcAdapter, asynchronous=True)
-    options = {"grpc-transport": transport}
-    with Stage(connect, GrpcAdapter, PLUGINS, tmp_path_factory.mktemp("stage"), options) as opened:
+    with Stage(connect, GrpcAdapter, PLUGINS, tmp_path_factory.mktemp("stage")) as opened:
         yield opened
 
 

@@ -1,6 +1,7 @@
 """The gRPC frontend: starts and stops its listener with the server."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -65,17 +66,16 @@ class GrpcFrontend:
 
 def _make_listener(server: "ServerApi", stopping: asyncio.Event) -> Listener:
     """The listener of the transport that the options name. protobuf, hpack and grpcio are imported here."""
+    from naiad_grpc.catalogue import operations
+
     settings = server.settings
     if settings["grpc-transport"] == "naiad":
-        from naiad_grpc.catalogue import operations
         from naiad_grpc.server import listener as naiad
 
         return naiad.Listener(operations(server, stopping), settings, server.service(ByteBudget))
-    from naiad_grpc.transport.experiments import choose_polling, silence_core
-
-    choose_polling()  # before grpcio is imported, which looks at it then
-    silence_core()
-    from naiad_grpc.catalogue import operations
-    from naiad_grpc.transport import listener as grpcio
+    # grpcio's core reads this when it is imported. It writes bytes of clients to stderr, which could forge lines of our
+    # log, and filled a disk with 458 MB in three seconds.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from naiad_grpc.grpcio import listener as grpcio
 
     return grpcio.Listener(operations(server, stopping), settings, server.service(ByteBudget))

@@ -1,4 +1,4 @@
-"""A listener over RPCs of the tests' own, on either event loop, and clients of grpcio for it."""
+"""A listener of either transport over RPCs of the tests' own, and clients of grpcio for it."""
 
 import asyncio
 
@@ -8,10 +8,10 @@ import uvloop
 
 from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
+from naiad_grpc.grpcio import listener as grpcio
 from naiad_grpc.options import OPTIONS
-from naiad_grpc.server import listener as server_listener
+from naiad_grpc.server import listener as naiad
 from naiad_grpc.service.operations import StreamOperation, UnaryOperation
-from naiad_grpc.transport import experiments, listener
 from naiad_kit.frontends.byte_budget import ByteBudget
 
 
@@ -82,22 +82,20 @@ class Calls:
             yield message
 
 
-LISTENERS = {"grpcio": listener.Listener, "naiad": server_listener.Listener}
+LISTENERS = {"naiad": naiad.Listener, "grpcio": grpcio.Listener}
 
 
 class Transport:
     """The transport under test."""
 
-    name = "grpcio"
+    name = "naiad"
 
 
-@pytest.fixture(params=["grpcio asyncio", "grpcio uvloop", "grpcio public", "naiad asyncio", "naiad uvloop"])
+@pytest.fixture(params=["naiad asyncio", "naiad uvloop", "grpcio uvloop"])
 def run(request, monkeypatch):
-    """Run a coroutine with each transport on a loop of each kind, and without the private parts of grpcio."""
+    """Run a coroutine with our transport on a loop of each kind, and with grpcio on that of `naiad serve`."""
     transport, kind = request.param.split()
     monkeypatch.setattr(Transport, "name", transport)
-    if kind == "public":
-        monkeypatch.setattr(experiments, "TESTED_VERSIONS", ())
 
     def run(main):
         factory = uvloop.new_event_loop if kind == "uvloop" else asyncio.new_event_loop

@@ -1,62 +1,68 @@
 """Addresses and ports of the listener, and the errors of those that it cannot use."""
 
-import asyncio
 import re
 import socket
 
 import pytest
 
 from naiad.errors import InvalidArgumentError, UnavailableError
-from naiad_grpc.transport.addresses import reserved_target
+
+from .conftest import Calls, Served
 
 
-def endpoint(address="127.0.0.1", port=0, share=False):
-    async def main():
-        async with reserved_target(address, port, share) as target:
-            return target
-
-    return asyncio.run(main())
+def served(address="127.0.0.1", port=0, share=False):
+    return Served(Calls(), **{"grpc-address": address, "grpc-port": port, "reuse-grpc-port": share})
 
 
-def test_a_free_endpoint_is_written_as_grpc_wants_it(tmp_path):
-    assert re.fullmatch(r"127\.0\.0\.1:[1-9]\d+", endpoint())
-    assert re.fullmatch(r"\[::1\]:[1-9]\d+", endpoint("::1"))
-    assert re.fullmatch(r"(127\.0\.0\.1|\[::1\]):[1-9]\d+", endpoint("localhost"))
-    assert endpoint(f"unix:{tmp_path}/s") == f"unix:{tmp_path}/s"
+async def target_of(*endpoint, **more):
+    """The target of a listener there that answers a call."""
+    async with served(*endpoint, **more) as listening:
+        assert await listening.ask("echo", b"x") == b"x"
+        return listening.target
 
 
-def test_a_taken_port_is_reported_with_the_option():
+def test_a_free_endpoint_is_written_as_grpc_wants_it(run, tmp_path):
+    assert re.fullmatch(r"127\.0\.0\.1:[1-9]\d+", run(target_of()))
+    assert re.fullmatch(r"\[::1\]:[1-9]\d+", run(target_of("::1")))
+    assert re.fullmatch(r"(127\.0\.0\.1|\[::1\]):[1-9]\d+", run(target_of("localhost")))
+    assert run(target_of(f"unix:{tmp_path}/s")) == f"unix:{tmp_path}/s"
+
+
+def test_a_taken_port_is_reported_with_the_option(run):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
         with pytest.raises(UnavailableError) as caught:
-            endpoint(port=port)
+            run(target_of(port=port))
 
     assert str(caught.value).startswith(f"gRPC cannot listen on 127.0.0.1 port {port}: Address already in use")
     assert "--grpc-port" in str(caught.value)
 
 
-def test_a_port_may_be_shared_when_both_agree():
-    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as taken:
-        port = taken.getsockname()[1]
+def test_a_port_may_be_shared_when_both_agree(run):
+    async def main():
+        async with served(share=True) as first:
+            port = int(first.target.rpartition(":")[2])
+            async with served(port=port, share=True) as second:
+                with pytest.raises(UnavailableError, match="Address already in use"):
+                    await served(port=port).listener.start()
+                return first.target == second.target
 
-        assert endpoint(port=port, share=True) == f"127.0.0.1:{port}"
-        with pytest.raises(UnavailableError):
-            endpoint(port=port)
+    assert run(main())
 
 
 @pytest.mark.parametrize(("first", "second"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1")])
 @pytest.mark.parametrize("swapped", [False, True])
-def test_of_two_servers_that_start_at_once_one_is_refused_with_the_option(first, second, swapped):
+def test_of_two_servers_on_one_port_the_second_is_refused_with_the_option(run, first, second, swapped):
     if swapped:
         first, second = second, first
 
     async def main():
-        async with reserved_target(first, 0, share=False) as target:
-            await reserved_target(second, int(target.rpartition(":")[2]), share=False).__aenter__()
+        async with served(first) as listening:
+            await served(second, int(listening.target.rpartition(":")[2])).listener.start()
 
     with pytest.raises(UnavailableError, match=r"Address already in use.*--grpc-port"):
-        asyncio.run(main())
+        run(main())
 
 
 @pytest.mark.parametrize(
@@ -70,19 +76,22 @@ def test_of_two_servers_that_start_at_once_one_is_refused_with_the_option(first,
         ("unix:/dev/null", UnavailableError, "there is a file that is no socket"),
     ],
 )
-def test_an_unavailable_endpoint_is_refused_with_the_reason(address, kind, message):
+def test_an_unavailable_endpoint_is_refused_with_the_reason(run, address, kind, message):
+    async def main():
+        await served(address).listener.start()
+
     with pytest.raises(kind) as caught:
-        endpoint(address)
+        run(main())
 
     assert message in str(caught.value)
 
 
-def test_a_unix_socket_in_use_is_not_taken_from_who_uses_it(tmp_path):
+def test_a_unix_socket_in_use_is_not_taken_from_who_uses_it(run, tmp_path):
     with socket.socket(socket.AF_UNIX) as taken:
         taken.bind(f"{tmp_path}/s")
         taken.listen()
 
         with pytest.raises(UnavailableError, match="another server listens there"):
-            endpoint(f"unix:{tmp_path}/s")
+            run(target_of(f"unix:{tmp_path}/s"))
 
         assert (tmp_path / "s").is_socket()

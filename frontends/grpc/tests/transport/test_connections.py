@@ -7,8 +7,8 @@ import grpc
 import pytest
 
 from naiad.options import Settings
+from naiad_grpc.grpcio.arguments import channel_arguments
 from naiad_grpc.options import OPTIONS
-from naiad_grpc.transport.arguments import channel_arguments
 
 from .conftest import Calls, Served, answer
 
@@ -120,7 +120,7 @@ def test_a_client_that_is_gone_without_a_word_is_noticed(run):
     assert b"ping_timeout" in run(main())
 
 
-def test_options_come_to_channel_arguments():
+def test_options_come_to_channel_arguments_of_grpcio():
     answered = {
         "grpc-max-message-size": 7,
         "grpc-max-response-size": 9,
@@ -139,13 +139,13 @@ def test_options_come_to_channel_arguments():
         "grpc-infer-response-compression-level": "medium",
     }
 
-    assert dict(channel_arguments(Settings(OPTIONS, answered), 16)) == {
-        "grpc.so_reuseport": 1,
+    assert dict(channel_arguments(Settings(OPTIONS, answered))) == {
+        "grpc.so_reuseport": 0,
         "grpc.max_receive_message_length": 7,
         "grpc.max_send_message_length": 9,
-        "grpc.max_allowed_incoming_connections": 3,
-        "grpc.server.max_pending_requests": 625,
-        "grpc.server.max_pending_requests_hard_limit": 625,
+        "grpc.max_allowed_incoming_connections": 33,
+        "grpc.server.max_pending_requests": 10_000,
+        "grpc.server.max_pending_requests_hard_limit": 10_000,
         "grpc.max_concurrent_streams": 10,
         "grpc.max_connection_idle_ms": 11,
         "grpc.server_handshake_timeout_ms": 12,

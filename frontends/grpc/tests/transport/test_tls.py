@@ -6,8 +6,8 @@ import trustme
 
 from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
+from naiad_grpc.grpcio.credentials import server_certificates
 from naiad_grpc.options import OPTIONS
-from naiad_grpc.transport.credentials import server_certificates
 from naiad_kit.frontends import renewal
 
 from .conftest import Calls, Served, answer

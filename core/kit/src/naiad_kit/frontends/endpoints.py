@@ -18,9 +18,12 @@ class Endpoint:
 
     def url(self, scheme: str) -> str:
         """The URL of the endpoint; `unix:PATH` for a unix socket."""
-        if self.address.startswith(UNIX):
-            return self.address
-        return f"{scheme}://{host_of(self.address)}:{self.port}"
+        return self.target if self.address.startswith(UNIX) else f"{scheme}://{self.target}"
+
+    @property
+    def target(self) -> str:
+        """The endpoint as gRPC writes it: `127.0.0.1:8001`, `[::1]:8001`, `unix:/run/naiad.sock`."""
+        return self.address if self.address.startswith(UNIX) else f"{host_of(self.address)}:{self.port}"
 
     def close(self) -> None:
         """Close the socket and remove the file of a unix socket, unless another server has replaced the file."""

@@ -19,7 +19,7 @@ from naiad_grpc.server.protocol import GrpcProtocol
 from naiad_grpc.server.shared import ListenerContext
 from naiad_grpc.service.operations import Operation
 from naiad_grpc.wire.compression import LEVELS
-from naiad_kit.frontends.addresses import UNIX, host_of
+from naiad_kit.frontends.addresses import UNIX
 from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.endpoints import Endpoint, open_endpoint
 from naiad_kit.frontends.open_files import open_file_limit
@@ -80,8 +80,7 @@ class Listener:
         if self._tls is not None:
             tls = {"ssl": self._tls, "ssl_handshake_timeout": self._context.limits.timeouts.handshake}
             tls["ssl_shutdown_timeout"] = _NEVER
-        is_unix = endpoint.address.startswith(UNIX)
-        create: Any = loop.create_unix_server if is_unix else loop.create_server
+        create: Any = loop.create_unix_server if endpoint.target.startswith(UNIX) else loop.create_server
         self._sockets = [endpoint.listening, *(endpoint.listening.dup() for _ in range(_ACCEPTED_PER_TURN - 1))]
         for each in self._sockets:
             self._servers.append(await create(make, sock=each, **tls))
@@ -89,7 +88,7 @@ class Listener:
             renewal = CertificateRenewal(settings, "gRPC")
             use = partial(self._tls.load_cert_chain, renewal.certificate, renewal.key)
             self._renewing = loop.create_task(renewal.follow(use))
-        return endpoint.address if is_unix else f"{host_of(endpoint.address)}:{endpoint.port}"
+        return endpoint.target
 
     async def stop(self, grace: float) -> None:
         """Refuse new calls, let those in flight end within `grace` seconds, then close every connection."""

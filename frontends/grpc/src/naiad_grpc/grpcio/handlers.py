@@ -13,10 +13,10 @@ import grpc
 
 from naiad.extend import requests_stage
 from naiad_grpc.admission import SHUTTING_DOWN, Admission
+from naiad_grpc.grpcio.incoming import Incoming
 from naiad_grpc.inference_intake import ExplainedContext
 from naiad_grpc.service.operations import Operation, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, rpc_error
-from naiad_grpc.transport.incoming import Incoming
 from naiad_kit.explaining import EXPLAIN_HEADER
 from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES, ByteBudget
 

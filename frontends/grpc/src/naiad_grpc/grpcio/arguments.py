@@ -1,12 +1,12 @@
 """Channel arguments of gRPC (`grpc/impl/channel_arg_names.h`) from the options of the server."""
 
 from collections.abc import Mapping
-from math import ceil
 from typing import Any
 
 from naiad_kit.frontends.open_files import open_file_limit
 
 _ARGUMENTS = {
+    "reuse-grpc-port": "grpc.so_reuseport",
     "grpc-keepalive-time": "grpc.keepalive_time_ms",
     "grpc-keepalive-timeout": "grpc.keepalive_timeout_ms",
     "grpc-keepalive-permit-without-calls": "grpc.keepalive_permit_without_calls",
@@ -25,22 +25,21 @@ _MOST_CONNECTIONS = 16384
 _LEVELS = {"none": 0, "low": 1, "medium": 2, "high": 3}
 
 
-def channel_arguments(settings: Mapping[str, Any], acceptors: int = 1) -> list[tuple[str, int]]:
-    """The arguments of each of the `acceptors`, servers that share a port, from the options `grpc-…`.
+def channel_arguments(settings: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """The arguments of a server from the options `grpc-…`.
 
     A level of compression, unlike an algorithm, lets gRPC choose an algorithm that the client accepts.
     """
     arguments = [(argument, int(settings[option])) for option, argument in _ARGUMENTS.items()]
     connections: int = settings["grpc-max-connections"] or _default_connections()
-    arguments.append(("grpc.max_allowed_incoming_connections", ceil(connections / acceptors)))
+    arguments.append(("grpc.max_allowed_incoming_connections", connections))
     # calls that the event loop has not taken yet, which take 5 kB each; a client may begin and reset them for ever, but
     # those that one connection may have at a time are never refused: a burst of them comes before the loop takes any
-    pending = max(ceil(settings["grpc-max-calls"] / acceptors), settings["grpc-max-concurrent-streams"])
+    pending = max(settings["grpc-max-calls"], settings["grpc-max-concurrent-streams"])
     arguments += [
         ("grpc.server.max_pending_requests", pending),
         ("grpc.server.max_pending_requests_hard_limit", pending),
     ]
-    arguments.append(("grpc.so_reuseport", 1))
     # without it an unanswered keepalive ping ends a connection only after a minute, whatever its own timeout
     arguments.append(("grpc.http2.ping_timeout_ms", settings["grpc-keepalive-timeout"]))
     level = _LEVELS[settings["grpc-infer-response-compression-level"]]
