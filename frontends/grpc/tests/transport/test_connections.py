@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from contextlib import suppress
 
 import grpc
 import pytest
@@ -77,6 +78,24 @@ def test_a_message_that_is_over_the_limit_once_it_is_decompressed_is_refused(run
             return await answer(channel, "echo", bytes(100_000))
 
     assert run(main()) == ("RESOURCE_EXHAUSTED", "Decompressed message larger than max")
+
+
+@pytest.mark.parametrize(("size", "status"), [(1000, "OK"), (1001, "RESOURCE_EXHAUSTED")])
+def test_an_answer_over_the_limit_is_refused_and_harms_nothing_else(run, size, status):
+    async def main():
+        async with Served(Calls(), **{"grpc-max-response-size": 1000}) as served, served.channel() as channel:
+            stream = channel.stream_stream("/t/stream")(iter([bytes(size)]))
+            with suppress(grpc.aio.AioRpcError):
+                async for _ in stream:
+                    pass
+            streamed = (await stream.code()).name
+            return streamed, await answer(channel, "echo", bytes(size)), await answer(channel, "echo", b"next")
+
+    streamed, answered, following = run(main())
+
+    assert streamed == status
+    assert (answered if size == 1000 else answered[0]) == (bytes(1000) if size == 1000 else status)
+    assert following == b"next"
 
 
 def test_messages_may_be_large_unless_they_are_limited(run):

@@ -11,7 +11,7 @@ from naiad_grpc.inference_intake import CallContext, ExplainedContext
 from naiad_grpc.server.methods import Method
 from naiad_grpc.server.shared import CallConnection
 from naiad_grpc.service.operations import RpcResult, UnaryOperation
-from naiad_grpc.statuses import Code, RpcError, rpc_error
+from naiad_grpc.statuses import Code, RpcError, rpc_error, too_long
 from naiad_grpc.wire import answers
 from naiad_grpc.wire.compression import INLINE_BYTES, compress, decompress, largest
 from naiad_grpc.wire.heads import CallHead, Metadata
@@ -188,6 +188,12 @@ class Call(ABC):
         elif not self.over:
             then(message)
 
+    def _checked(self, message: bytes) -> bytes:
+        """The message to send. Raises RpcError above the limit, which operations without tasks check themselves."""
+        if len(message) > self._connection.context.most_sent:
+            raise too_long(len(message), self._connection.context.most_sent)
+        return message
+
     def _encoding(self) -> str:
         """The encoding of the answer's messages; "" for none."""
         return self._head.accepted[0] if self._connection.context.level and self._head.accepted else ""
@@ -301,7 +307,7 @@ class UnaryCall(Call):
 
     async def _run(self, message: bytes) -> None:
         try:
-            result: RpcResult = [await self._operation.answer(message, self.context())]
+            result: RpcResult = [self._checked(await self._operation.answer(message, self.context()))]
         except Exception as error:  # noqa: BLE001 - the caller gets a status for every error
             result = rpc_error(error)
         finally:

@@ -49,6 +49,7 @@ class Listener:
             heads=head_cache(operations),
             limits=Limits(streams=settings["grpc-max-concurrent-streams"], timeouts=_timeouts(settings)),
             most=settings["grpc-max-message-size"],
+            most_sent=settings["grpc-max-response-size"],
             level=LEVELS[settings["grpc-infer-response-compression-level"]],
             budget=budget,
             most_connections=settings["grpc-max-connections"] or _default_connections(),

@@ -23,7 +23,7 @@ _MOST_UNSENT = 65536
 _MOST_UNREAD = 1 << 20
 """Bytes of heads, statuses and control frames that may come on top of them before the connection is closed."""
 _LINGER_SECONDS = 1.0
-"""How long a client may still send after its connection was ended, so that it can read why."""
+"""How long a client may still send after it was sent the end of its connection, so that it can read why."""
 _LONGEST_TIMER = 10.0
 """The seconds between two looks at stalled streams and slow requests."""
 
@@ -89,7 +89,7 @@ class GrpcProtocol(asyncio.Protocol):
                     self._act(event)
         finally:
             self._write()
-        if not self._greeted and self.http2.greeted:  # from now on other timers count
+        if not self._greeted and self.http2.greeted and not self._closing:  # from now on other timers count
             self._greeted = True
             if self._timer is not None:
                 self._timer.cancel()
@@ -287,13 +287,25 @@ class GrpcProtocol(asyncio.Protocol):
             self._close()
 
     def _close(self) -> None:
-        """Close the connection; what the client still sends is discarded for a moment, so that it reads the end."""
+        """Close the connection once all is sent; what the client still sends is discarded, so that it reads the end."""
         self._closing = True
+        if self._timer is not None:
+            self._timer.cancel()
         if self._transport.can_write_eof():
             self._transport.write_eof()
-            self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
         else:
             self._transport.close()
+        self._linger(self._loop.time() + self.context.limits.timeouts.stall)
+
+    def _linger(self, until: float) -> None:
+        """Abort a moment after all is sent, or when the time is over. Under TLS the client closes, once it has read."""
+        now = self._loop.time()
+        if now >= until:
+            self._transport.abort()
+        elif self._transport.get_write_buffer_size() or not self._transport.can_write_eof():
+            self._timer = self._loop.call_later(_LINGER_SECONDS, self._linger, until)
+        else:
+            self._timer = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
 
     def _set_timer(self, now: float) -> None:
         delay = min(self.http2.next_timer() - now, _LONGEST_TIMER)

@@ -39,7 +39,8 @@ class ListenerContext:
     """The server as a connection sees it.
 
     `connections` are those that are open; `empty` is set when a connection was the last one.
-    `most` is the limit of a received message in bytes, `level` that of zlib for answers (0: they are not compressed).
+    `most` is the limit of a received message in bytes, `most_sent` that of an answer, `level` the level of zlib for
+    answers (0: they are not compressed).
     """
 
     loop: asyncio.AbstractEventLoop
@@ -47,6 +48,7 @@ class ListenerContext:
     heads: HeadCache[CallHead[Method]]
     limits: Limits
     most: int
+    most_sent: int
     level: int
     budget: ByteBudget
     most_connections: int

@@ -299,7 +299,7 @@ class GeneratorCall(StreamingCall):
         try:
             async with aclosing(self._operation.answer(self, self.context())) as answered:
                 async for message in answered:
-                    self._send([message])
+                    self._send([self._checked(message)])
                     del message  # the next message may come much later
                     while self._blocked and not self.over:
                         await self._wait()

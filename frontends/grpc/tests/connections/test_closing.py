@@ -1,0 +1,77 @@
+"""Connections that end while their client still reads: it gets all that was sent, and cannot stay for ever."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from naiad_grpc.http2.frames import ErrorCode
+from naiad_grpc.server import protocol
+from naiad_grpc.service.operations import UnaryOperation
+
+from ..http2.conftest import DATA, END, GOAWAY, HEADERS, PREFACE, SETTINGS, WINDOW, frame, frames_in, number, setting
+from .conftest import Calls, begin, connected, listening, message
+
+WIDE = setting(4, 2**31 - 1)
+GREETING = PREFACE + frame(SETTINGS, 0, 0, WIDE) + frame(SETTINGS, 1, 0) + frame(WINDOW, 0, 0, number(2**30))
+LAST_CALL = begin(1, "/t/large") + frame(DATA, END, 1, message(b"")) + frame(GOAWAY, 0, 0, bytes(8))
+LARGE = 32_000_000
+
+
+class LargeAnswers(Calls):
+    """The RPCs of all tests, and one whose answer is more than the system takes off a connection that is not read."""
+
+    def operations(self):
+        return [*super().operations(), UnaryOperation("/t/large", "inference", self.large)]
+
+    async def large(self, _message, _context):
+        self.entered.set()
+        return bytes(LARGE)
+
+
+@pytest.fixture
+def brief(monkeypatch):
+    """A client may send for 10 ms after the end of its connection."""
+    monkeypatch.setattr(protocol, "_LINGER_SECONDS", 0.01)
+
+
+def test_a_client_that_reads_slowly_gets_the_whole_last_answer(run, brief):
+    calls = LargeAnswers()
+
+    async def main():
+        async with listening(calls) as listener, connected(listener) as (reader, writer):
+            writer.write(GREETING + LAST_CALL)
+            await calls.entered.wait()
+            await asyncio.sleep(0.1)  # ten times what a client may send after the end
+            return frames_in(await reader.read())
+
+    frames = run(main())
+
+    assert sum(len(payload) for kind, _, _, payload in frames if kind == DATA) == LARGE + 5
+    assert [(kind, flags & END) for kind, flags, *_ in frames][-1] == (HEADERS, END)
+
+
+def test_a_client_that_does_not_read_the_last_answer_is_disconnected(run, brief):
+    calls = LargeAnswers()
+
+    async def main():
+        async with listening(calls) as listener:
+            limits = listener._context.limits
+            listener._context.limits = replace(limits, timeouts=replace(limits.timeouts, stall=0.05))
+            async with connected(listener) as (_, writer):
+                writer.write(GREETING + LAST_CALL)
+                await calls.entered.wait()
+                await listener._context.empty.wait()
+
+    run(main())
+
+
+def test_a_connection_whose_first_bytes_end_it_is_closed(run, brief):
+    async def main():
+        async with listening() as listener, connected(listener) as (reader, writer):
+            writer.write(GREETING + frame(DATA, 0, 1, b"x"))
+            frames = frames_in(await reader.read())
+            await listener._context.empty.wait()
+            return frames
+
+    assert run(main())[-1][3][4:8] == number(ErrorCode.PROTOCOL_ERROR)
