@@ -47,11 +47,13 @@ def test_tensors_come_out_as_they_went_in(datatype: str, shape: tuple[int, ...])
 
     with connected() as (here, there):
         encoder = Encoder(here)
-        encoder.tensor("x", datatype, array)
+        encoder.tensors(("label", 7), {"x": Tensor("x", datatype, shape, array)})
         here.send(20, 1, encoder.body())
         (frame,) = there.receive()
-        tensor = Decoder(frame.body, there.memory.read).tensor()
+        label, tensors = Decoder(frame.body, there.memory.read).tensors()
+        tensor = tensors["x"]
 
+        assert label == ("label", 7)
         assert (tensor.name, tensor.datatype, tensor.shape) == ("x", datatype, shape)
         assert tensor.array.dtype == array.dtype
         assert tensor.array.tolist() == array.tolist()
@@ -62,14 +64,15 @@ def test_strided_and_foreign_arrays_are_sent_as_they_are_seen() -> None:
     array = np.arange(20000, dtype=">f4").reshape(100, 200)[::2, ::-1]
     with connected() as (here, there):
         encoder = Encoder(here)
-        encoder.output("x", array)
+        encoder.outputs((), {"x": array, "small": array[0]})
         here.send(20, 1, encoder.body())
         (frame,) = there.receive()
 
-        tensor = Decoder(frame.body, there.memory.read).tensor()
+        _, outputs = Decoder(frame.body, there.memory.read).outputs()
 
-        assert tensor.datatype == "FP32"
-        assert tensor.array.tolist() == array.tolist()
+        assert outputs["x"].dtype == np.float32
+        assert outputs["x"].tolist() == array.tolist()
+        assert outputs["small"].tolist() == array[0].tolist()
 
 
 def test_requests_keep_everything_that_a_model_may_read() -> None:

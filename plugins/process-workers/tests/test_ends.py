@@ -202,18 +202,31 @@ def test_the_process_reads_what_the_server_writes() -> None:
 
 
 def test_what_the_garbage_collector_sends_amid_a_write_follows_it() -> None:
+    class Interrupted:
+        """A socket amid whose writes more is sent, and which takes a part of each."""
+
+        def __init__(self, link: socket.socket) -> None:
+            self.sent = 0
+            self._link = link
+
+        def send(self, content: bytes, flags: int) -> int:
+            self._collect()
+            return self._link.send(content[:7], flags)
+
+        def sendmsg(self, buffers: Sequence[bytes], ancillary: Any, flags: int) -> int:
+            self._collect()
+            return self._link.sendmsg([b"".join(buffers)[:7]], ancillary, flags)
+
+        def close(self) -> None:
+            self._link.close()
+
+        def _collect(self) -> None:
+            if self.sent < 3:
+                self.sent += 1
+                here.send(40, self.sent, b"late")
+
     with connected() as (here, there):
-        take = here._writer.take
-
-        def interrupted() -> tuple[list[bytes | memoryview], list[int]]:
-            taken = take()
-            if len(sent) < 3:
-                sent.append(len(sent))
-                here.send(40, len(sent), b"late")
-            return taken
-
-        sent: list[int] = []
-        here._writer.take = interrupted  # type: ignore[method-assign]
+        here.socket = Interrupted(here.socket)  # type: ignore[assignment]
         here.send(30, 0, b"first")
         frames = there.receive()
 

@@ -10,7 +10,7 @@ FRAMES = [Frame(10, 1, b"first"), Frame(11, 2**63, b""), Frame(12, 3, b"x" * 500
 def written(frames: list[Frame]) -> tuple[bytes, list[int]]:
     writer = FrameWriter()
     for frame in frames:
-        writer.put(frame)
+        writer.put(*frame)
     buffers, descriptors = writer.take()
     return b"".join(buffers), descriptors
 
@@ -41,9 +41,9 @@ def test_whatever_part_is_written_the_rest_follows() -> None:
     for count in range(1, len(content), 97):
         writer = FrameWriter()
         for frame in FRAMES:
-            writer.put(frame)
+            writer.put(*frame)
         read = b""
-        while writer:
+        while writer.waiting:
             buffers, _ = writer.take()
             part = b"".join(buffers)[:count]
             writer.sent(len(part))
@@ -75,10 +75,10 @@ def test_what_is_no_frame_breaks_the_link(content: bytes) -> None:
 def test_many_descriptors_go_in_several_writes() -> None:
     writer = FrameWriter()
     for number in range(100):
-        writer.put(Frame(10, number, b"", (number,)))
+        writer.put(10, number, b"", (number,))
 
     sent = []
-    while writer:
+    while writer.waiting:
         buffers, descriptors = writer.take()
         sent.append(len(descriptors))
         writer.sent(sum(map(len, buffers)))

@@ -176,7 +176,7 @@ class ReadArenas:
 
     def __init__(self) -> None:
         self.freed: deque[tuple[int, int]] = deque()
-        self._maps: dict[int, np.ndarray] = {}
+        self._maps: dict[int, tuple[np.ndarray, int]] = {}  # with its address
 
     def open(self, number: int, size: int, descriptor: int) -> None:
         """Map an arena; its descriptor is closed. Raises LinkBrokenError for memory that is not sealed."""
@@ -184,7 +184,8 @@ class ReadArenas:
             seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
             if seals & _SEALS != _SEALS or os.fstat(descriptor).st_size != size or number in self._maps:
                 raise LinkBrokenError(f"arena {number} is not sealed, or not of {size} bytes")
-            self._maps[number] = np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
+            mapping = np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
+            self._maps[number] = mapping, mapping.ctypes.data
         except (OSError, ValueError) as error:
             raise LinkBrokenError(f"arena {number} cannot be mapped: {error}") from error
         finally:
@@ -195,11 +196,11 @@ class ReadArenas:
 
         Raises LinkBrokenError for a block outside of its arena.
         """
-        mapping = self._maps.get(number)
+        mapping, address = self._maps.get(number, (None, 0))
         if mapping is None or offset < 0 or offset + size > mapping.nbytes:
             raise LinkBrokenError(f"there is no block of {size} bytes at {offset} of arena {number}")
         interface = {
-            "data": (mapping.ctypes.data + offset, True),
+            "data": (address + offset, True),
             "shape": shape,
             "typestr": dtype.str,
             "version": 3,

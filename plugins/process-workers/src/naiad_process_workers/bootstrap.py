@@ -53,8 +53,9 @@ def refuse(work: int, reason: str) -> NoReturn:
     """Say why this process cannot serve, as a DYING frame without the modules that make frames, and end."""
     texts = [text.encode("utf-8", "replace") for text in ("", reason, "EnvironmentError", "")]
     values = b"".join(b"s" + struct.pack("<I", len(text)) + text for text in texts)
-    first = b"l" + struct.pack("<I", 5) + values + b"n"
-    os.write(work, struct.pack("<IHHQ", 4 + len(first), 22, 0, 0) + struct.pack("<I", len(first)) + first)
+    value = b"l" + struct.pack("<I", 5) + values + b"n"
+    body = struct.pack("<I", len(value)) + value
+    os.write(work, struct.pack("<IHHQ", len(body), 22, 0, 0) + body)
     os._exit(70)
 
 

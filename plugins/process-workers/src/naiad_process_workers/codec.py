@@ -1,257 +1,302 @@
-"""The bytes of messages: values and tensors, in a fixed form that both processes know; nothing is pickled.
+"""The bytes of messages: values and groups of tensors, in a fixed form that both processes know; nothing is pickled.
 
-A body is the length of its first part, that part (values, and what tensors there are), and the payloads of small
-tensors, each at a multiple of 16 bytes. The payload of a larger tensor is a block of an arena.
+A body is a sequence of items, each of which fills a multiple of 16 bytes. A group of tensors begins with a head that
+says their names, datatypes and shapes, and has a label: whatever else is the same in all messages of a kind. Both
+processes keep the heads that they have seen, so that a group takes one look-up to write and one to read. The payload of
+a small tensor stands in the message, that of a larger one in a block of an arena.
 """
 
 import struct
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from naiad.errors import InvalidArgumentError
 from naiad_process_workers.arenas import ReadArenas
 from naiad_process_workers.connection import Connection
 from naiad_process_workers.frames import LinkBrokenError
+from naiad_process_workers.values import packed, unpacked
 from naiad_tensors.datatypes import TENSOR_TYPES, wire_name_of
 from naiad_tensors.tensors import Tensor, bytes_array, host_array
 
 SMALLEST_BLOCK = 4 << 10
 """A payload of so many bytes goes into an arena; a smaller one into the message."""
 
+Label = tuple[Any, ...]
+"""Plain values, and tuples of such."""
+
+_ITEM = 16
+_PADS = tuple(b"\0" * size for size in range(_ITEM))
 _LENGTH = struct.Struct("<I")
-_INT = struct.Struct("<q")
-_UINT = struct.Struct("<Q")
-_FLOAT = struct.Struct("<d")
-_LOCATION = struct.Struct("<BIQQ")
-_DIMS = struct.Struct("<HHB")
-_PADDING = b"\0" * 15
+_LOCATION = struct.Struct("<QQQ8x")
+_NUMBER = struct.Struct("<Q8x")
 _MOST_HEADS = 4096
 
-_heads: dict[tuple[str, str, tuple[int, ...]], bytes] = {}
-_kinds: dict[bytes, tuple[str, str, np.dtype, tuple[int, ...], int]] = {}
+
+class _Tensor(NamedTuple):
+    """One tensor of a group. `step` is how far its payload reaches in the message, -1 if that is not known."""
+
+    name: str
+    datatype: str
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    size: int
+    step: int
+
+
+class _Group(NamedTuple):
+    """What a head says."""
+
+    label: Label
+    tensors: tuple[_Tensor, ...]
+
+
+class _Form(NamedTuple):
+    """How a group is written: its head, and for each tensor the padding, None where it is not simply its bytes."""
+
+    head: bytes
+    pads: tuple[bytes | None, ...]
+    datatypes: tuple[str, ...]
+
+
+_forms: dict[tuple[Any, ...], _Form] = {}
+_groups: dict[bytes, _Group] = {}
 
 
 class Encoder:
     """Makes the body of one message for a connection; `string_bytes` are those of strings in it."""
 
+    __slots__ = ("_connection", "_parts", "string_bytes")
+
     def __init__(self, connection: Connection) -> None:
         self.string_bytes = 0
         self._connection = connection
         self._parts: list[bytes] = []
-        self._payloads: list[bytes | memoryview] = []
-        self._size = 0
 
-    def raw(self, content: bytes) -> None:
-        """Bytes of a length that the reader knows."""
-        self._parts.append(content)
+    def numbers(self, form: struct.Struct, *values: Any) -> None:
+        """Numbers of a form that fills items."""
+        self._parts.append(form.pack(*values))
 
     def value(self, value: Any) -> None:
-        """None, a bool, number, text, bytes, or a list, tuple or mapping of such. Raises TypeError for others."""
-        parts = self._parts
-        if value is None:
-            parts.append(b"n")
-        elif value is True or value is False:
-            parts.append(b"t" if value else b"f")
-        elif isinstance(value, str):
-            text = value.encode("utf-8", "surrogatepass")
-            parts.append(b"s" + _LENGTH.pack(len(text)) + text)
-        elif isinstance(value, int):
-            parts.append(b"i" + _INT.pack(value) if -(2**63) <= value < 2**63 else b"u" + _UINT.pack(value))
-        elif isinstance(value, float):
-            parts.append(b"d" + _FLOAT.pack(value))
-        elif isinstance(value, bytes | bytearray | memoryview):
-            parts.append(b"b" + _LENGTH.pack(len(value)) + bytes(value))
-        elif isinstance(value, Mapping):
-            parts.append(b"m" + _LENGTH.pack(len(value)))
-            for key, each in value.items():
-                self.value(key)
-                self.value(each)
-        elif isinstance(value, list | tuple):
-            parts.append(b"l" + _LENGTH.pack(len(value)))
-            for each in value:
-                self.value(each)
-        elif isinstance(value, np.generic):
-            self.value(value.item())
-        else:
-            raise TypeError(f"a {type(value).__name__} cannot be sent to another process")
+        """A plain value: see `values`. Raises TypeError for others."""
+        content = packed(value)
+        self._parts.append(_LENGTH.pack(len(content)) + content + _PADS[-(4 + len(content)) % _ITEM])
 
-    def tensor(self, name: str, datatype: str, array: np.ndarray) -> None:
-        """A tensor in host memory; BYTES as an object array of `bytes`."""
-        shape = array.shape
-        head = _heads.get((name, datatype, shape))
-        if head is None:
-            head = _head(name, datatype, shape)
-        payload: Any = array
-        if datatype == "BYTES":
-            elements = array.ravel().tolist()
-            payload = b"".join([part for each in elements for part in (_LENGTH.pack(len(each)), each)])
-            size = len(payload)
-            self.string_bytes += size
-        else:
-            size = array.nbytes
-        if size >= SMALLEST_BLOCK:
-            connection = self._connection
-            arena, offset = connection.memory.own.allocate(size, connection, connection.announce)
-            target = arena.bytes[offset : offset + size]
-            if datatype == "BYTES":
-                target[:] = np.frombuffer(payload, np.uint8)
-            else:
-                np.copyto(target.view(array.dtype).reshape(shape), array)
-            self._parts.append(head + _LOCATION.pack(1, arena.number, offset, size))
-            return
-        if datatype != "BYTES":
-            payload = array.tobytes()
-        self._parts.append(head + _LOCATION.pack(0, 0, self._size, size))
-        padding = -size % 16
-        self._payloads.append(payload)
-        if padding:
-            self._payloads.append(_PADDING[:padding])
-        self._size += size + padding
+    def tensors(self, label: Label, tensors: Mapping[str, Tensor]) -> None:
+        """A group of tensors in host memory."""
+        key: list[Any] = [label]
+        arrays = []
+        for name, tensor in tensors.items():
+            array = tensor.payload
+            if type(array) is not np.ndarray:
+                array = tensor.array
+            arrays.append(array)
+            key += (name, tensor.datatype, array.shape)
+        self._put(tuple(key), arrays)
 
-    def output(self, name: str, value: Any) -> None:
-        """What a model gave as an output: an array, or anything with `__dlpack__`. Raises NaiadError."""
-        array = value if type(value) is np.ndarray else host_array(value)
-        datatype = wire_name_of(array.dtype)
-        if datatype == "BYTES":
-            array = bytes_array(array)
-        elif datatype == "BF16":
-            array = array.view(np.uint16)
-        elif not array.dtype.isnative:
-            array = array.astype(array.dtype.newbyteorder("="))
-        self.tensor(name, datatype, array)
+    def outputs(self, label: Label, outputs: Mapping[str, Any]) -> None:
+        """A group of what a model gave: arrays, or anything with `__dlpack__`. Raises NaiadError."""
+        key: list[Any] = [label]
+        arrays = []
+        for name, value in outputs.items():
+            array = value if type(value) is np.ndarray else host_array(value)
+            arrays.append(array)
+            key += (name, array.dtype, array.shape)
+        self._put(tuple(key), arrays)
 
     def body(self) -> bytes:
         """The whole body."""
-        first = b"".join(self._parts)
-        if not self._payloads:
-            return _LENGTH.pack(len(first)) + first
-        padding = _PADDING[: -(4 + len(first)) % 16]
-        return b"".join((_LENGTH.pack(len(first)), first, padding, *self._payloads))
+        return b"".join(self._parts)
+
+    def _put(self, key: tuple[Any, ...], arrays: list[np.ndarray]) -> None:
+        form = _forms.get(key)
+        if form is None:
+            form = _form(key)
+        parts = self._parts
+        parts.append(form.head)
+        for index, pad in enumerate(form.pads):
+            if pad is None:
+                self._put_other(arrays[index], form.datatypes[index])
+            else:
+                parts.append(arrays[index].tobytes())
+                if pad:
+                    parts.append(pad)
+
+    def _put_other(self, array: np.ndarray, datatype: str) -> None:
+        """A payload that is large, or not as it is sent."""
+        if datatype == "BYTES":
+            self._put_strings(bytes_array(array).ravel().tolist())
+            return
+        dtype = TENSOR_TYPES[datatype].dtype
+        if array.dtype != dtype:
+            array = array.view(dtype) if datatype == "BF16" else array.astype(dtype)
+        if array.nbytes < SMALLEST_BLOCK:
+            self._parts += (array.tobytes(), _PADS[-array.nbytes % _ITEM])
+            return
+        target = self._block(array.nbytes)
+        np.copyto(target.view(dtype).reshape(array.shape), array)
+
+    def _put_strings(self, elements: list[bytes]) -> None:
+        payload = b"".join([part for each in elements for part in (_LENGTH.pack(len(each)), each)])
+        size = len(payload)
+        self.string_bytes += size
+        self._parts.append(_NUMBER.pack(size))
+        if size < SMALLEST_BLOCK:
+            self._parts += (payload, _PADS[-size % _ITEM])
+        else:
+            self._block(size)[:] = np.frombuffer(payload, np.uint8)
+
+    def _block(self, size: int) -> np.ndarray:
+        """The bytes of a new block, whose location is written."""
+        connection = self._connection
+        arena, offset = connection.memory.own.allocate(size, connection, connection.announce)
+        self._parts.append(_LOCATION.pack(arena.number, offset, size))
+        return arena.bytes[offset : offset + size]
 
 
 class Decoder:
     """Reads the body of one message. Every method raises LinkBrokenError for what cannot be read."""
 
+    __slots__ = ("_arenas", "_at", "_body")
+
     def __init__(self, body: bytes, arenas: ReadArenas) -> None:
         self._body = body
         self._arenas = arenas
-        self._at = 4
-        try:
-            (length,) = _LENGTH.unpack_from(body)
-        except struct.error as error:
-            raise LinkBrokenError("a message is empty") from error
-        self._payloads = 4 + length + (-(4 + length) % 16)
+        self._at = 0
 
-    def unpack(self, form: struct.Struct) -> tuple[Any, ...]:
+    def numbers(self, form: struct.Struct) -> tuple[Any, ...]:
         """Numbers of that form."""
+        at = self._at
+        self._at = at + form.size
         try:
-            values = form.unpack_from(self._body, self._at)
+            return form.unpack_from(self._body, at)
         except struct.error as error:
             raise LinkBrokenError("a message is too short") from error
-        self._at += form.size
-        return values
 
-    def raw(self, size: int) -> bytes:
-        """So many bytes."""
-        start = self._at
-        self._at += size
-        if self._at > len(self._body):
-            raise LinkBrokenError("a message is too short")
-        return self._body[start : self._at]
-
-    def value(self, depth: int = 0) -> Any:
+    def value(self) -> Any:
         """A value; mappings are dicts, sequences lists."""
-        tag = self.raw(1)
-        if depth > 32:
-            raise LinkBrokenError("the values of a message are nested too deeply")
-        match tag:
-            case b"n":
-                return None
-            case b"t" | b"f":
-                return tag == b"t"
-            case b"i":
-                return self.unpack(_INT)[0]
-            case b"u":
-                return self.unpack(_UINT)[0]
-            case b"d":
-                return self.unpack(_FLOAT)[0]
-            case b"s":
-                return self._text()
-            case b"b":
-                return self.raw(self.unpack(_LENGTH)[0])
-            case b"l":
-                return [self.value(depth + 1) for _ in range(self.unpack(_LENGTH)[0])]
-            case b"m":
-                return {self.value(depth + 1): self.value(depth + 1) for _ in range(self.unpack(_LENGTH)[0])}
-        raise LinkBrokenError(f"a value begins with {tag!r}")
-
-    def tensor(self) -> Tensor:
-        """A tensor; its array is a read-only view on the body or on a block."""
-        size = int.from_bytes(self._body[self._at : self._at + 2], "little")
-        head = self.raw(size)
-        kind = _kinds.get(head)
-        if kind is None:
-            kind = _kind(head)
-        name, datatype, dtype, shape, nbytes = kind
-        block, number, offset, size = self.unpack(_LOCATION)
-        if nbytes not in (-1, size):
-            raise LinkBrokenError(f"tensor '{name}' has {size} bytes, not {nbytes}")
-        if nbytes == -1:
-            content = (
-                self._arenas.array(number, offset, size, np.dtype(np.uint8), (size,)).tobytes()
-                if block
-                else self._inline(offset, size)
-            )
-            return Tensor(name, datatype, shape, _strings(name, content, shape))
-        if block:
-            array = self._arenas.array(number, offset, size, dtype, shape)
-        else:
-            self._inline(offset, 0)
-            try:
-                array = np.ndarray(shape, dtype, self._body, self._payloads + offset)
-            except (TypeError, ValueError) as error:
-                raise LinkBrokenError(f"tensor '{name}' is not all there") from error
-        return Tensor(name, datatype, shape, array)
-
-    def _inline(self, offset: int, size: int) -> bytes:
-        start = self._payloads + offset
-        if start + size > len(self._body) and size:
+        at = self._at
+        length = int.from_bytes(self._body[at : at + 4], "little")
+        content = self._body[at + 4 : at + 4 + length]
+        if not content or len(content) < length:
             raise LinkBrokenError("a message is too short")
-        return self._body[start : start + size]
+        self._at = at + 4 + length + -(4 + length) % _ITEM
+        return unpacked(content)
 
-    def _text(self) -> str:
+    def tensors(self) -> tuple[Label, dict[str, Tensor]]:
+        """The label and the tensors of a group; the arrays are read-only views on the body or on a block."""
+        group, arrays = self._arrays()
+        tensors = {}
+        for each, array in zip(group.tensors, arrays, strict=True):
+            name = each.name
+            tensors[name] = Tensor(name, each.datatype, each.shape, array)
+        return group.label, tensors
+
+    def outputs(self) -> tuple[Label, dict[str, np.ndarray]]:
+        """The label and the arrays of a group."""
+        group, arrays = self._arrays()
+        return group.label, {each.name: array for each, array in zip(group.tensors, arrays, strict=True)}
+
+    def _arrays(self) -> tuple[_Group, list[np.ndarray]]:
+        body, at = self._body, self._at
+        head = body[at : at + int.from_bytes(body[at : at + 4], "little")]
+        group = _groups.get(head)
+        if group is None:
+            group = _group(head)
+        at += len(head)
+        arrays = []
         try:
-            return self.raw(self.unpack(_LENGTH)[0]).decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError as error:
-            raise LinkBrokenError("a text of a message is not UTF-8") from error
+            for each in group.tensors:
+                step = each.step
+                if step >= 0:
+                    arrays.append(np.ndarray(each.shape, each.dtype, body, at))
+                    at += step
+                else:
+                    self._at = at
+                    arrays.append(self._other(each))
+                    at = self._at
+        except (TypeError, ValueError, OverflowError) as error:
+            raise LinkBrokenError("a tensor is not all there") from error
+        self._at = at
+        return group, arrays
+
+    def _other(self, tensor: _Tensor) -> np.ndarray:
+        if tensor.datatype != "BYTES":
+            return self._block(tensor.size, tensor.dtype, tensor.shape)
+        (size,) = self.numbers(_NUMBER)
+        if size >= SMALLEST_BLOCK:
+            content = self._block(size, np.dtype(np.uint8), (size,)).tobytes()
+        else:
+            content = self._body[self._at : self._at + size]
+            self._at += size + -size % _ITEM
+        return _strings(tensor.name, content, tensor.shape)
+
+    def _block(self, size: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+        number, offset, claimed = self.numbers(_LOCATION)
+        if claimed != size:
+            raise LinkBrokenError(f"a tensor has {claimed} bytes, not {size}")
+        return self._arenas.array(number, offset, size, dtype, shape)
 
 
-def _head(name: str, datatype: str, shape: tuple[int, ...]) -> bytes:
-    text = f"{datatype} {name}".encode("utf-8", "surrogatepass")
-    content = _DIMS.pack(0, len(text), len(shape)) + text + struct.pack(f"<{len(shape)}q", *shape)
-    head = len(content).to_bytes(2, "little") + content[2:]
-    if len(_heads) >= _MOST_HEADS:
-        _heads.clear()
-    _heads[name, datatype, shape] = head
-    return head
+def _form(key: tuple[Any, ...]) -> _Form:
+    """How the tensors of that key are written: a label, and the name, datatype or dtype, and shape of each.
+
+    Raises InvalidArgumentError for a dtype without a datatype.
+    """
+    label = packed(key[0])
+    parts, pads, datatypes = [_LENGTH.pack(len(label)), label], [], []
+    for name, kind, shape in zip(key[1::3], key[2::3], key[3::3], strict=True):
+        datatype = kind if isinstance(kind, str) else _wire_name(name, kind)
+        tensor_type = TENSOR_TYPES[datatype]
+        content = packed((str(name), datatype, shape))
+        parts += (_LENGTH.pack(len(content)), content)
+        size = tensor_type.itemsize * int(np.prod(shape, dtype=object))
+        plain = tensor_type.itemsize and size < SMALLEST_BLOCK and (kind is datatype or kind == tensor_type.dtype)
+        pads.append(_PADS[-size % _ITEM] if plain else None)
+        datatypes.append(datatype)
+    content = b"".join(parts)
+    padding = -(8 + len(content)) % _ITEM
+    head = struct.pack("<II", 8 + len(content) + padding, len(datatypes)) + content + _PADS[padding]
+    if len(_forms) >= _MOST_HEADS:
+        _forms.clear()
+    form = _forms[key] = _Form(head, tuple(pads), tuple(datatypes))
+    return form
 
 
-def _kind(head: bytes) -> tuple[str, str, np.dtype, tuple[int, ...], int]:
+def _wire_name(name: str, dtype: np.dtype) -> str:
     try:
-        _, length, rank = _DIMS.unpack_from(head)
-        datatype, _, name = head[5 : 5 + length].decode("utf-8", "surrogatepass").partition(" ")
-        shape = struct.unpack_from(f"<{rank}q", head, 5 + length)
-        kind = TENSOR_TYPES[datatype]
-        if any(dim < 0 for dim in shape):
-            raise ValueError(f"shape {shape}")
-    except (struct.error, KeyError, ValueError) as error:
-        raise LinkBrokenError(f"a tensor cannot be read: {error}") from error
-    size = -1 if not kind.itemsize else kind.itemsize * int(np.prod(shape, dtype=object))
-    if len(_kinds) >= _MOST_HEADS:
-        _kinds.clear()
-    known = _kinds[head] = (name, datatype, kind.dtype, shape, size)
-    return known
+        return wire_name_of(dtype)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"output '{name}': {error}") from error
+
+
+def _group(head: bytes) -> _Group:
+    """What a head says. Raises LinkBrokenError."""
+    try:
+        _, count = struct.unpack_from("<II", head)
+        at, values = 8, []
+        for _ in range(1 + count):
+            (length,) = _LENGTH.unpack_from(head, at)
+            values.append(unpacked(head[at + 4 : at + 4 + length]))
+            at += 4 + length
+        label = tuple(tuple(each) if isinstance(each, list) else each for each in values[0])
+        group = _Group(label, tuple(_tensor(*each) for each in values[1:]))
+    except (struct.error, KeyError, TypeError, ValueError) as error:
+        raise LinkBrokenError(f"a group of tensors cannot be read: {error}") from error
+    if len(_groups) >= _MOST_HEADS:
+        _groups.clear()
+    _groups[head] = group
+    return group
+
+
+def _tensor(name: str, datatype: str, dims: list[int]) -> _Tensor:
+    kind, shape = TENSOR_TYPES[datatype], tuple(dims)
+    if not isinstance(name, str) or any(not isinstance(dim, int) or dim < 0 for dim in shape):
+        raise ValueError(f"tensor '{name}' of shape {shape}")
+    size = kind.itemsize * int(np.prod(shape, dtype=object))
+    inline = kind.itemsize and size < SMALLEST_BLOCK
+    return _Tensor(name, datatype, kind.dtype, shape, size, size + -size % _ITEM if inline else -1)
 
 
 def _strings(name: str, content: bytes, shape: tuple[int, ...]) -> np.ndarray:

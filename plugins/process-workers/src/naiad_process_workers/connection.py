@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from naiad_process_workers.arenas import Arena, OwnArenas, ReadArenas
-from naiad_process_workers.frames import Frame, FrameReader, FrameWriter, LinkBrokenError
+from naiad_process_workers.frames import Frame, FrameReader, FrameWriter, LinkBrokenError, frame_bytes
 
 ARENA, RETIRED, FREED = 1, 2, 3
 """The frames of the link itself: an arena with its descriptor, the end of an arena, and blocks that are free."""
@@ -19,6 +19,9 @@ _ARENA = struct.Struct("<Q")
 _BLOCK = struct.Struct("<QQ")
 _READ = 1 << 16
 _DESCRIPTORS = socket.CMSG_SPACE(64 * array.array("i").itemsize)
+_CLOEXEC, _TRUNCATED = int(socket.MSG_CMSG_CLOEXEC), int(socket.MSG_CTRUNC)  # an operation on an enum takes 1 µs
+_NOW = int(socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT)
+_AT_ONCE = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
 
 class LinkClosedError(Exception):
@@ -53,7 +56,8 @@ class Connection:
         self._is_writing = False
         self._writer = FrameWriter()
         self._reader = FrameReader()
-        self._buffer = bytearray(_READ)
+        self._buffers = [bytearray(_READ)]
+        self._bytes = memoryview(self._buffers[0])
 
     def fileno(self) -> int:
         """The descriptor of the socket."""
@@ -62,19 +66,24 @@ class Connection:
     def send(self, kind: int, number: int = 0, body: bytes = b"") -> None:
         """Write a frame, and with it all that waits. Raises LinkClosedError."""
         with self._lock:
-            self._put_freed()
-            self._writer.put(Frame(kind, number, body))
-            self._flush()
+            if self.memory.read.freed:
+                self._put_freed()
+            if self._writer.waiting or self._is_writing:
+                self._writer.put(kind, number, body)
+                self._flush()
+            else:
+                self._send_alone(kind, number, body)
 
     def put(self, kind: int, number: int, body: bytes) -> None:
         """Write a frame with the next one."""
         with self._lock:
-            self._writer.put(Frame(kind, number, body))
+            self._writer.put(kind, number, body)
 
     def flush(self) -> bool:
         """Write what waits; whether all of it was written. Raises LinkClosedError."""
         with self._lock:
-            self._put_freed()
+            if self.memory.read.freed:
+                self._put_freed()
             return self._flush()
 
     def wait_and_flush(self) -> None:
@@ -85,15 +94,17 @@ class Connection:
     def announce(self, arena: Arena) -> None:
         """Hand an arena to the other side; it goes with the next frame."""
         with self._lock:
-            self._writer.put(Frame(ARENA, arena.number, _ARENA.pack(arena.size), (arena.descriptor,)))
+            self._writer.put(ARENA, arena.number, _ARENA.pack(arena.size), (arena.descriptor,))
 
-    def receive(self) -> list[Frame]:
-        """The frames that have come; waits for bytes if the socket does. The frames of the link are taken out.
+    def receive(self, wait: bool = True) -> list[Frame]:
+        """The frames that have come; waits for bytes if the socket does and `wait`. The link's own are taken out.
 
         Raises LinkClosedError at the end, LinkBrokenError for what is no frame, TimeoutError.
         """
         try:
-            count, ancillary, flags, _ = self.socket.recvmsg_into([self._buffer], _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+            count, ancillary, flags, _ = self.socket.recvmsg_into(
+                self._buffers, _DESCRIPTORS, _CLOEXEC if wait else _NOW
+            )
         except BlockingIOError:
             return []
         except TimeoutError:
@@ -101,12 +112,12 @@ class Connection:
         except OSError as error:
             raise LinkClosedError(str(error)) from error
         descriptors = _descriptors(ancillary) if ancillary else ()
-        if flags & socket.MSG_CTRUNC:
+        if flags & _TRUNCATED:
             _close(descriptors)
             raise LinkBrokenError("descriptors were lost")
         if not count:
             raise LinkClosedError("end of file")
-        frames = self._reader.feed(bytes(memoryview(self._buffer)[:count]), descriptors)
+        frames = self._reader.feed(bytes(self._bytes[:count]), descriptors)
         return [frame for frame in frames if frame.kind > FREED or not self._took(frame)]
 
     def close(self) -> None:
@@ -127,7 +138,7 @@ class Connection:
             elif frame.kind == FREED:
                 for number in memory.own.free(_BLOCK.iter_unpack(frame.body)):
                     with self._lock:
-                        self._writer.put(Frame(RETIRED, number, b""))
+                        self._writer.put(RETIRED, number, b"")
             else:
                 return False
         except (struct.error, ValueError) as error:
@@ -141,7 +152,24 @@ class Connection:
             while freed:
                 blocks.append(freed.popleft())
         if blocks:
-            self._writer.put(Frame(FREED, 0, b"".join(_BLOCK.pack(*block) for block in blocks)))
+            self._writer.put(FREED, 0, b"".join(_BLOCK.pack(*block) for block in blocks))
+
+    def _send_alone(self, kind: int, number: int, body: bytes) -> None:
+        """Write a frame while no other waits: the usual case."""
+        content = frame_bytes(kind, number, body)
+        self._is_writing = True
+        try:
+            count = self.socket.send(content, _AT_ONCE)
+        except BlockingIOError:
+            count = 0
+        except OSError as error:
+            raise LinkClosedError(str(error)) from error
+        finally:
+            self._is_writing = False
+        if count < len(content):
+            self._writer.put_first(content[count:])
+        if self._writer.waiting:  # the garbage collector may have sent, too
+            self._flush()
 
     def _flush(self) -> bool:
         if self._is_writing:  # the garbage collector sends amid a write, which goes on with its frame
@@ -154,11 +182,11 @@ class Connection:
 
     def _write(self) -> bool:
         writer = self._writer
-        while writer:
+        while writer.waiting:
             buffers, descriptors = writer.take()
             ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
             try:
-                count = self.socket.sendmsg(buffers, ancillary, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                count = self.socket.sendmsg(buffers, ancillary, _AT_ONCE)
             except BlockingIOError:
                 if self.on_blocked is not None:
                     self.on_blocked()

@@ -31,27 +31,32 @@ class Frame(NamedTuple):
     descriptors: tuple[int, ...] = ()
 
 
+def frame_bytes(kind: int, number: int, body: bytes, descriptors: int = 0) -> bytes:
+    """A frame with so many descriptors as bytes."""
+    return _HEADER.pack(len(body), kind, descriptors, number) + body
+
+
 class FrameWriter:
     """The frames that wait to be written. `take` and `sent` are for the owner of the socket."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[bytes | memoryview, tuple[int, ...]]] = deque()
+        self.waiting: deque[tuple[bytes | memoryview, tuple[int, ...]]] = deque()
         self._taken = 0
 
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
+    def put(self, kind: int, number: int, body: bytes, descriptors: tuple[int, ...] = ()) -> None:
+        """Write a frame after the ones before."""
+        self.waiting.append((frame_bytes(kind, number, body, len(descriptors)), descriptors))
 
-    def put(self, frame: Frame) -> None:
-        """Write that frame after the ones before."""
-        header = _HEADER.pack(len(frame.body), frame.kind, len(frame.descriptors), frame.number)
-        self._waiting.append((header + frame.body, frame.descriptors))
+    def put_first(self, rest: bytes) -> None:
+        """Write the rest of a frame before all others."""
+        self.waiting.appendleft((rest, ()))
 
     def take(self) -> tuple[list[bytes | memoryview], list[int]]:
         """The buffers and descriptors of the next write."""
         buffers: list[bytes | memoryview] = []
         descriptors: list[int] = []
-        for index in range(len(self._waiting)):  # the garbage collector may put more meanwhile
-            buffer, own = self._waiting[index]
+        for index in range(len(self.waiting)):  # the garbage collector may put more meanwhile
+            buffer, own = self.waiting[index]
             if len(buffers) == _MOST_BUFFERS or len(descriptors) + len(own) > _MOST_DESCRIPTORS:
                 break
             buffers.append(buffer)
@@ -61,7 +66,7 @@ class FrameWriter:
 
     def sent(self, count: int) -> None:
         """The write of what was taken has sent so many bytes, at least one, and with them all descriptors."""
-        taken = [self._waiting.popleft()[0] for _ in range(self._taken)]
+        taken = [self.waiting.popleft()[0] for _ in range(self._taken)]
         self._taken = 0
         rest: list[bytes | memoryview] = []
         for buffer in taken:
@@ -70,7 +75,7 @@ class FrameWriter:
             else:
                 rest.append(memoryview(buffer)[count:])
                 count = 0
-        self._waiting.extendleft((buffer, ()) for buffer in reversed(rest))
+        self.waiting.extendleft((buffer, ()) for buffer in reversed(rest))
 
 
 class FrameReader:

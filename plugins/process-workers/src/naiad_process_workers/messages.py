@@ -12,7 +12,7 @@ from naiad.batch import Sender
 from naiad.errors import ConfigError, InternalError, ModelFailedError, NaiadError, Problem, UnavailableError
 from naiad.foreign_errors import describe_error
 from naiad.types import Request, Response
-from naiad_process_workers.codec import Decoder, Encoder
+from naiad_process_workers.codec import Decoder, Encoder, Label
 from naiad_process_workers.frames import LinkBrokenError
 from naiad_tensors.ragged import BatchLayout
 
@@ -82,14 +82,10 @@ class _RemoteTraceback(Exception):  # noqa: N818 - it stands in front of the err
         return f"\n\n{self.args[0]}"
 
 
-_HEAD = struct.Struct("<HB")
-_PART = struct.Struct("<IHB")
-_COUNT = struct.Struct("<H")
-_TIMES = struct.Struct("<qqB")
-_BYTE = struct.Struct("<B")
+_BATCH = struct.Struct("<IB11x")
+_ANSWER = struct.Struct("<qqIB11x")
 _EXTRAS = (
     "id",
-    "requested",
     "parameters",
     "priority",
     "timeout_microseconds",
@@ -100,10 +96,12 @@ _EXTRAS = (
     "version",
 )
 _PLAIN = {each.name: each.default for each in fields(Request) if each.name in _EXTRAS} | {"parameters": {}}
+_REPLY, _PARAMETERS, _ERROR, _AGAIN, _NONE = ("reply",), ("parameters",), ("error",), ("again",), ("none",)
+_RESPONSE = ("response",)
 
 
 class RemoteBatch(Batch):
-    """A batch as the process of the instance has it; `outputs` are those that are wanted, None for all."""
+    """A batch as the process of the instance has it; `outputs` are those that are wanted, None if its requests say."""
 
     __slots__ = ("outputs",)
 
@@ -120,14 +118,14 @@ class RemoteBatch(Batch):
 
     def wants(self, output: str) -> bool:
         """Whether any request asks for that output."""
-        return self.outputs is None or output in self.outputs
+        return super().wants(output) if self.outputs is None else output in self.outputs
 
 
 def put_batch(encoder: Encoder, batch: Batch, outputs: Sequence[str]) -> None:
     """Write a batch; `outputs` are those of the model."""
-    some = any(request.requested for request in batch.requests)
-    encoder.raw(_HEAD.pack(len(batch.requests), some))
-    if some:
+    own = type(batch) is not Batch  # which may want what no request asks for, such as a state
+    encoder.numbers(_BATCH, len(batch.requests), own)
+    if own:
         encoder.value([output for output in outputs if batch.wants(output)])
     for request, size in zip(batch.requests, batch.sizes, strict=True):
         put_request(encoder, request, size)
@@ -137,8 +135,8 @@ def batch_in(
     decoder: Decoder, model: str, open_sender: Callable[[int], Sender], layout: BatchLayout | None
 ) -> RemoteBatch:
     """Read a batch for that model."""
-    count, some = decoder.unpack(_HEAD)
-    outputs = frozenset(decoder.value()) if some else None
+    count, own = decoder.numbers(_BATCH)
+    outputs = frozenset(decoder.value()) if own else None
     requests, sizes = [], []
     for _ in range(count):
         request, size = request_in(decoder, model)
@@ -149,73 +147,76 @@ def batch_in(
 
 def put_request(encoder: Encoder, request: Request, size: int = 1) -> None:
     """Write a request of that batch size."""
-    extras = {name: getattr(request, name) for name in _EXTRAS if getattr(request, name) != _PLAIN[name]}
-    encoder.raw(_PART.pack(size, len(request.inputs), bool(extras)))
-    if extras:
-        encoder.value(extras)
-    for name, tensor in request.inputs.items():
-        encoder.tensor(name, tensor.datatype, tensor.array)
+    has_extras = bool(
+        request.id
+        or request.parameters
+        or request.correlation_id
+        or request.deadline is not None
+        or request.version
+        or request.priority
+        or request.timeout_microseconds
+        or request.sequence_start
+        or request.sequence_end
+    )
+    encoder.tensors((size, request.requested, has_extras), request.inputs)
+    if has_extras:
+        encoder.value({name: getattr(request, name) for name in _EXTRAS if getattr(request, name) != _PLAIN[name]})
 
 
 def request_in(decoder: Decoder, model: str) -> tuple[Request, int]:
     """Read a request to that model, and its batch size."""
-    size, count, has_extras = decoder.unpack(_PART)
-    extras: dict[str, Any] = decoder.value() if has_extras else {}
-    inputs = {}
-    for _ in range(count):
-        tensor = decoder.tensor()
-        inputs[tensor.name] = tensor
-    request = Request(model, inputs)
-    for name, value in extras.items():
-        if name not in _PLAIN:
-            raise LinkBrokenError(f"a request has '{name}'")
-        setattr(request, name, tuple(value) if name == "requested" else value)
+    (size, requested, has_extras), inputs = decoder.tensors()
+    request = Request(model, inputs, requested=requested)
+    if has_extras:
+        for name, value in decoder.value().items():
+            if name not in _PLAIN:
+                raise LinkBrokenError(f"a request has '{name}'")
+            setattr(request, name, value)
     return request, size
 
 
 def put_answer(encoder: Encoder, answer: Answer, batch: Batch) -> None:
     """Write the answer to a batch. Raises NaiadError for what is no answer, or cannot be sent."""
-    whole = isinstance(answer, Mapping)
-    encoder.raw(_TIMES.pack(batch.input_done_ns, batch.infer_done_ns, whole))
-    if isinstance(answer, Mapping):
-        _put_outputs(encoder, answer)
+    if not isinstance(answer, list) and isinstance(answer, Mapping):  # the usual kind first: an abstract class costs
+        encoder.numbers(_ANSWER, batch.input_done_ns, batch.infer_done_ns, 0, True)
+        _put_outputs(encoder, _REPLY, answer)
         return
-    if not isinstance(answer, Sequence) or isinstance(answer, str | bytes):
+    if not isinstance(answer, list) and (not isinstance(answer, Sequence) or isinstance(answer, str | bytes)):
         raise ModelFailedError(
             f"a batch of {len(batch.requests)} requests was answered with {type(answer).__name__}; it must return one "
             "array an output, or one reply for each request"
         )
-    encoder.raw(_COUNT.pack(len(answer)))
+    encoder.numbers(_ANSWER, batch.input_done_ns, batch.infer_done_ns, len(answer), False)
     for each in answer:
         put_reply(encoder, each)
 
 
 def answer_in(decoder: Decoder, batch: Batch) -> Answer:
     """Read the answer to a batch, which gets the times of its execution."""
-    batch.input_done_ns, batch.infer_done_ns, whole = decoder.unpack(_TIMES)
+    batch.input_done_ns, batch.infer_done_ns, count, whole = decoder.numbers(_ANSWER)
     if whole:
-        return _outputs_in(decoder)
-    (count,) = decoder.unpack(_COUNT)
+        return decoder.outputs()[1]
     return [reply_in(decoder) for _ in range(count)]
 
 
 def put_reply(encoder: Encoder, reply: Any) -> None:
     """Write a reply, an error, a Reschedule or None. Raises NaiadError."""
-    if reply is None:
-        encoder.raw(b"n")
-    elif isinstance(reply, Reply):
-        encoder.raw(b"r")
+    if isinstance(reply, Reply):
+        if not reply.parameters:
+            _put_outputs(encoder, _REPLY, reply.outputs)
+            return
+        _put_outputs(encoder, _PARAMETERS, reply.outputs)
         try:
-            encoder.value(dict(reply.parameters) if reply.parameters else None)
+            encoder.value(dict(reply.parameters))
         except (TypeError, struct.error) as error:
             raise ModelFailedError(f"a parameter of a response cannot be sent: {error}") from error
-        _put_outputs(encoder, reply.outputs)
+    elif reply is None:
+        encoder.outputs(_NONE, {})
     elif isinstance(reply, BaseException):
-        encoder.raw(b"e")
+        encoder.outputs(_ERROR, {})
         put_error(encoder, reply)
     elif isinstance(reply, Reschedule):
-        encoder.raw(b"a")
-        _put_outputs(encoder, reply.outputs)
+        _put_outputs(encoder, _AGAIN, reply.outputs)
     else:
         raise ModelFailedError(
             f"a request was answered with {type(reply).__name__}; it must be a naiad.backend.Reply or a NaiadError"
@@ -224,41 +225,37 @@ def put_reply(encoder: Encoder, reply: Any) -> None:
 
 def reply_in(decoder: Decoder) -> Reply | NaiadError | Reschedule | None:
     """Read a reply, an error, a Reschedule or None."""
-    tag = decoder.raw(1)
-    if tag == b"n":
+    label, outputs = decoder.outputs()
+    if label == _REPLY:
+        return Reply(outputs)
+    if label == _PARAMETERS:
+        return Reply(outputs, decoder.value())
+    if label == _NONE:
         return None
-    if tag == b"r":
-        parameters = decoder.value() or {}
-        return Reply(_outputs_in(decoder), parameters)
-    if tag == b"e":
+    if label == _ERROR:
         error = error_in(decoder)
         return error if isinstance(error, NaiadError) else ModelFailedError(describe_error(error))
-    if tag == b"a":
-        return Reschedule(_outputs_in(decoder))
-    raise LinkBrokenError(f"a reply begins with {tag!r}")
+    if label == _AGAIN:
+        return Reschedule(outputs)
+    raise LinkBrokenError(f"a reply has the label {label}")
 
 
 def put_response(encoder: Encoder, response: Response) -> None:
     """Write the response to a model call."""
     error = response.error
-    encoder.value([response.model_name, response.version, response.id, dict(response.parameters), response.final])
-    encoder.raw(_BYTE.pack(error is not None))
+    encoder.value(
+        [response.model_name, response.version, response.id, dict(response.parameters), response.final, error is None]
+    )
     if error is not None:
         put_error(encoder, error)
-    encoder.raw(_COUNT.pack(len(response.outputs)))
-    for name, tensor in response.outputs.items():
-        encoder.tensor(name, tensor.datatype, tensor.array)
+    encoder.tensors(_RESPONSE, response.outputs)
 
 
 def response_in(decoder: Decoder) -> Response:
     """Read the response to a model call."""
-    model, version, number, parameters, final = decoder.value()
-    (failed,) = decoder.unpack(_BYTE)
-    error = error_in(decoder) if failed else None
-    outputs = {}
-    for _ in range(decoder.unpack(_COUNT)[0]):
-        tensor = decoder.tensor()
-        outputs[tensor.name] = tensor
+    model, version, number, parameters, final, is_fine = decoder.value()
+    error = None if is_fine else error_in(decoder)
+    _, outputs = decoder.tensors()
     return Response(
         model, version, number, outputs, parameters, final, error if isinstance(error, NaiadError) else None
     )
@@ -306,18 +303,8 @@ def _error(kind: type[NaiadError], text: str, detail: Any) -> NaiadError:
     return kind(text)
 
 
-def _put_outputs(encoder: Encoder, outputs: Mapping[str, Any]) -> None:
-    encoder.raw(_COUNT.pack(len(outputs)))
-    for name, value in outputs.items():
-        try:
-            encoder.output(str(name), value)
-        except NaiadError as error:
-            raise ModelFailedError(f"output '{name}' cannot be sent: {error}") from error
-
-
-def _outputs_in(decoder: Decoder) -> dict[str, Any]:
-    outputs = {}
-    for _ in range(decoder.unpack(_COUNT)[0]):
-        tensor = decoder.tensor()
-        outputs[tensor.name] = tensor.payload
-    return outputs
+def _put_outputs(encoder: Encoder, label: Label, outputs: Mapping[str, Any]) -> None:
+    try:
+        encoder.outputs(label, outputs)
+    except NaiadError as error:
+        raise ModelFailedError(f"an answer cannot be sent: {error}") from error

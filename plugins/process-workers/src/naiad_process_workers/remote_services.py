@@ -51,9 +51,9 @@ class Caller:
     def replied(self, number: int, decoder: Decoder) -> None:
         """The server has answered a call."""
         future = self._open.pop(number, None)
-        form = decoder.raw(1)
-        error = error_in(decoder) if form == b"e" else None
-        result = response_in(decoder) if form == b"r" else decoder.value() if form == b"v" else None
+        form = decoder.value()
+        error = error_in(decoder) if form == "error" else None
+        result = response_in(decoder) if form == "response" else decoder.value() if form == "value" else None
         if future is None or not future.set_running_or_notify_cancel():
             return
         if error is not None:

@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic_ns
+from time import monotonic_ns, perf_counter
 from typing import Any, NoReturn
 
 from naiad.backend import Answer, Backend, Batch, Instance, Model, ModelContext, Placement
@@ -30,6 +30,7 @@ from naiad_config.text import parse_text
 from naiad_config.text_writer import to_text
 from naiad_kit.calls import ModelCallService
 from naiad_kit.metrics import MetricsApi
+from naiad_process_workers.busy_wait import BusyWait
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, LinkClosedError, Memory
 from naiad_process_workers.frames import Frame, LinkBrokenError
@@ -49,6 +50,10 @@ from naiad_tensors.ragged import layout_of
 _logger = logging.getLogger("naiad.model")
 
 
+SECONDS_FOR_BATCHES = 250e-6
+"""The most to wait busily for the next batch."""
+
+
 class Runtime:
     """The model and its instance, behind two connections to the server."""
 
@@ -58,6 +63,7 @@ class Runtime:
         self._work = Connection(socket.socket(fileno=work), memory)
         self._control = Connection(socket.socket(fileno=control), memory)
         self._caller = Caller(self._control, self._indices)
+        self._busy_wait = BusyWait(SECONDS_FOR_BATCHES)
         self._backend: Backend | None = None
         self._model: Model | None = None
         self._instance: Instance | None = None
@@ -83,7 +89,7 @@ class Runtime:
         threading.Thread(target=self._listen, name="naiad-control", daemon=True).start()
         try:
             while True:
-                for frame in self._work.receive():
+                for frame in self._next():
                     self._take(frame)
         except (LinkClosedError, LinkBrokenError):
             os._exit(LINK_LOST)
@@ -95,6 +101,21 @@ class Runtime:
         logging.getLogger().removeHandler(log)
         self._work.socket.close()
         self._control.socket.close()
+
+    def _next(self) -> list[Frame]:
+        """The next frames, perhaps none; waits busily at first where that pays."""
+        frames = self._work.receive(wait=False)
+        if frames:
+            return frames
+        busy_wait, since = self._busy_wait, perf_counter()
+        if busy_wait.pays:
+            until = since + busy_wait.seconds
+            while not frames and perf_counter() < until:
+                os.sched_yield()
+                frames = self._work.receive(wait=False)
+        frames = frames or self._work.receive()
+        busy_wait.ended(perf_counter() - since)
+        return frames
 
     def _take(self, frame: Frame) -> None:
         kind = frame.kind

@@ -177,13 +177,13 @@ class ControlLink:
         encoder = Encoder(self._connection)
         try:
             if isinstance(result, BaseException):
-                encoder.raw(b"e")
+                encoder.value("error")
                 put_error(encoder, result)
             elif isinstance(result, Response):
-                encoder.raw(b"r")
+                encoder.value("response")
                 put_response(encoder, result)
             else:
-                encoder.raw(b"v")
+                encoder.value("value")
                 encoder.value(result)
             self._connection.send(Kind.REPLY, number, encoder.body())
         except (LinkClosedError, OSError):

@@ -7,6 +7,7 @@ from asyncio import TimerHandle
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from time import perf_counter
 
 from naiad.backend import Batch, Instance, Placement
 from naiad.errors import NaiadError
@@ -14,14 +15,18 @@ from naiad.extend import ItemT, WorkerHost
 from naiad.threads import on_event_loop
 from naiad.workers import InstanceWorker
 from naiad_process_workers.backend import ProcessInstance
+from naiad_process_workers.busy_wait import BusyWait
 from naiad_process_workers.connection import LinkClosedError
 from naiad_process_workers.frames import Frame, LinkBrokenError
 from naiad_process_workers.messages import Kind
 
 _logger = logging.getLogger("naiad.model")
 
-_MOST_BYTES_ON_LOOP = 128 << 10
-"""The tensors of a larger batch are copied on a thread, so that others do not wait for it."""
+_MOST_BYTES_ON_LOOP = 4 << 20
+"""The tensors of a larger batch, which takes more than a millisecond, are copied on a thread."""
+
+_SECONDS_FOR_ANSWERS = 120e-6
+"""The most to wait busily for an answer."""
 
 
 class ProcessWorker(InstanceWorker[ItemT]):
@@ -34,6 +39,9 @@ class ProcessWorker(InstanceWorker[ItemT]):
         self._queued = 0
         self._is_reading = self._is_over = self._is_stopping = False
         self._limits: dict[ItemT, TimerHandle] = {}
+        self._busy_wait = BusyWait(_SECONDS_FOR_ANSWERS)
+        self._since = 0.0
+        self._is_looking = False
 
     def begin(self) -> None:
         """Start the thread, which makes the instance."""
@@ -53,6 +61,7 @@ class ProcessWorker(InstanceWorker[ItemT]):
             self._inbox.put(item)
         else:
             self.host.execute(instance, item, self.hand_back)
+            self._look_from_now()
 
     def instruct(self, instruction: Callable[[Instance], None]) -> None:
         """Call that with the instance, after the batches before."""
@@ -82,6 +91,7 @@ class ProcessWorker(InstanceWorker[ItemT]):
         timer = self._limits.pop(item, None)
         if timer is not None:
             timer.cancel()
+        self._busy_wait.ended(perf_counter() - self._since)
         super().arrived(item)
         if self._is_stopping and not self.in_flight and not self._is_over:
             self._inbox.put(None)
@@ -160,6 +170,23 @@ class ProcessWorker(InstanceWorker[ItemT]):
         finally:
             self._is_reading = False
 
+    def _look_from_now(self) -> None:
+        """Look for an answer in each round of the loop, which does not sleep meanwhile, where that pays."""
+        self._since = perf_counter()
+        if self._busy_wait.pays and not self._is_looking:
+            self._is_looking = True
+            self.loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        instance = self._instance
+        self._is_looking = False
+        if not self.in_flight or instance is None or self._is_over:
+            return
+        self._read(instance)
+        if self.in_flight and perf_counter() < self._since + self._busy_wait.seconds and not self._is_over:
+            self._is_looking = True
+            self.loop.call_soon(self._look)
+
     def _take_strings(self, instance: ProcessInstance, frame: Frame) -> None:
         """Take an answer with many strings, on the thread."""
         try:
@@ -212,5 +239,5 @@ def _is_large(batch: Batch) -> bool:
         for tensor in request.inputs.values():
             size += getattr(tensor.payload, "nbytes", 0)
             if tensor.datatype == "BYTES":
-                size += 16 * getattr(tensor.payload, "size", 0)
+                size += 512 * getattr(tensor.payload, "size", 0)  # a string takes as long as so many bytes
     return size > _MOST_BYTES_ON_LOOP
