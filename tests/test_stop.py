@@ -69,6 +69,22 @@ def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
     return x
 """
 
+ENDS_SLOWLY = (
+    """
+import os
+import sys
+import time
+
+class Last:
+    def __del__(self, write=os.write, sleep=time.sleep):
+        write(1, b"the interpreter ends\\n")
+        sleep(1)
+
+sys.modules["the last one"] = Last()
+"""
+    + ECHO
+)
+
 HOLDS_THE_LOOP = """
 from pathlib import Path
 from threading import Event
@@ -221,3 +237,15 @@ def test_a_supervised_server_that_cannot_start_is_not_started_again(serve: "Serv
 
     assert server.exit_status() == 1
     assert not any("started again" in line for line in server.lines)
+
+
+def test_a_signal_that_comes_while_the_interpreter_ends_changes_nothing(serve: "Serve", tmp_path: Path) -> None:
+    write_model(tmp_path, "echo", ENDS_SLOWLY)
+    server = serve(tmp_path)
+    assert server.url
+
+    server.signal(signal.SIGTERM)
+    server.wait_for("the interpreter ends")
+    server.signal(signal.SIGTERM)
+
+    assert server.exit_status() == 0

@@ -89,6 +89,7 @@ def _serve(
     # the server is imported only now: --help and mistakes are answered at once
     from naiad_cli.memory import bound_allocator
     from naiad_cli.serving import serve
+    from naiad_cli.stop_signals import ignore_termination
 
     bound_allocator()
     with asyncio.Runner(loop_factory=_loop_factory()) as process:
@@ -99,6 +100,7 @@ def _serve(
         if end.threads_remain or not flush():
             end_process(end.status)
         end_process_later(end.status)
+        ignore_termination()
     return end.status
 
 

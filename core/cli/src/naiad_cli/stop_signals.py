@@ -169,6 +169,16 @@ def _keep_from_children(numbers: Sequence[int], handler: Callable[..., None]) ->
     os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=restore)
 
 
+def ignore_termination() -> None:
+    """Ignore SIGTERM and SIGHUP from now on: at its end the interpreter would have the system kill the process.
+
+    A supervisor that sends SIGTERM once more would see that status in place of the server's.
+    """
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+
 def end_without_the_interpreter(seconds: float) -> None:
     """Have a thread of C end the process (status 1) after so many seconds.
 
