@@ -7,7 +7,7 @@ clients send to every call is in `tests/end_to_end/clients`; what Triton answers
 from collections.abc import Mapping, Sequence
 
 _UNUSED = "core/cli/tests/test_triton_options.py::test_an_option_that_changes_nothing_says_so_and_why"
-_GRPC_CHANNEL = "frontends/grpc/tests/transport/test_connections.py::test_options_come_to_channel_arguments"
+_GRPC_CHANNEL = "frontends/grpc/tests/transport/test_connections.py::test_options_come_to_channel_arguments_of_grpcio"
 _GRPC_TLS = "frontends/grpc/tests/transport/test_tls.py::test_clients_that_trust_the_root_are_served_over_tls"
 _OLD_TRACE = "plugins/tracing/tests/test_trace_options.py::test_older_options_still_count_with_a_warning"
 _SHARED_PORT = "tests/test_serve.py::test_two_servers_share_ports_where_both_options_say_so"

@@ -61,7 +61,7 @@ class TritonPythonModel:
             "id": request.request_id(),
             "parameters": parameters,
             "timeout": request.timeout(),
-            "outputs": request.requested_output_names(),
+            "outputs": sorted(request.requested_output_names()),
         }
         text = np.array([json.dumps(report)], dtype=object)
         given = {name: value for name, value in parameters.items() if not isinstance(value, float)}

@@ -20,7 +20,7 @@ class TritonPythonModel:
             "sequence_id": request.correlation_id(),
             "flags": request.flags(),
             "timeout": request.timeout(),
-            "outputs": request.requested_output_names(),
+            "outputs": sorted(request.requested_output_names()),
             "parameters": json.loads(request.parameters()),
         }
         text = np.array([json.dumps(report)], dtype=object)
