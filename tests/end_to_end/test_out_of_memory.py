@@ -1,6 +1,7 @@
 """A server whose process may not have more memory: what does not fit fails, and everything else is served."""
 
 import resource
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,11 +43,20 @@ class TritonPythonModel:
 """
 
 
+def settled_pages(server: Running) -> int:
+    """Pages of address space of the process, once the threads that loaded its models have ended and freed theirs."""
+    statm, pages = Path(f"/proc/{server.pid}/statm"), [0]
+    while len(pages) < 20 or len(set(pages[-20:])) > 1:
+        pages.append(int(statm.read_text().split()[0]))
+        time.sleep(0.05)
+    return pages[-1]
+
+
 @contextmanager
 def memory_limited_to(server: Running, more: int) -> Iterator[None]:
     """The process gets so many bytes of address space more than it has, and not one beyond that."""
     before = resource.prlimit(server.pid, resource.RLIMIT_AS)
-    pages = int(Path(f"/proc/{server.pid}/statm").read_text().split()[0])
+    pages = settled_pages(server)
     resource.prlimit(server.pid, resource.RLIMIT_AS, (pages * resource.getpagesize() + more, before[1]))
     try:
         yield

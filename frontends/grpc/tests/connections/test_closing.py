@@ -1,6 +1,8 @@
 """Connections that end while their client still reads: it gets all that was sent, and cannot stay for ever."""
 
 import asyncio
+import contextlib
+import errno
 from dataclasses import replace
 
 import pytest
@@ -75,3 +77,20 @@ def test_a_connection_whose_first_bytes_end_it_is_closed(run, brief):
             return frames
 
     assert run(main())[-1][3][4:8] == number(ErrorCode.PROTOCOL_ERROR)
+
+
+def test_the_end_of_a_connection_that_the_client_has_reset_already_is_no_error(monkeypatch, caplog):
+    def write_eof(_transport):
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+    async def main():
+        monkeypatch.setattr(asyncio.selector_events._SelectorSocketTransport, "write_eof", write_eof)
+        async with listening() as listener, connected(listener) as (reader, writer):
+            call = begin(1, "/t/echo") + frame(DATA, END, 1, message(b""))
+            writer.write(GREETING + call + frame(GOAWAY, 0, 0, bytes(8)))
+            with contextlib.suppress(ConnectionResetError):
+                await reader.read()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+    assert caplog.records == []

@@ -291,10 +291,13 @@ class GrpcProtocol(asyncio.Protocol):
         self._closing = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._transport.can_write_eof():
-            self._transport.write_eof()
-        else:
-            self._transport.close()
+        try:
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
+            else:
+                self._transport.close()
+        except OSError:  # the client has reset the connection, and the event loop does not know it yet
+            self._transport.abort()
         self._linger(self._loop.time() + self.context.limits.timeouts.stall)
 
     def _linger(self, until: float) -> None:
