@@ -158,6 +158,29 @@ async def test_of_large_responses_fewer_are_on_their_way(outputs: dict[str, np.n
     assert later is None
 
 
+async def test_a_sender_that_goes_on_the_moment_it_may_sends_no_more_than_may_be_on_their_way() -> None:
+    driven = DrivenStreams()
+    driven.submit("a")
+    await turns()
+    sender = driven.sender("a")
+    sent = ahead = 0
+
+    def go_on(_room: object = None) -> None:
+        nonlocal sent, ahead
+        while sent < 100:
+            sent += 1
+            room = sender.post(Reply({"FLOATS": FLOATS}, {"number": sent}))
+            ahead = max(ahead, sent - len(driven.outcomes["a"]))
+            if room is not None:
+                room.add_done_callback(go_on)
+                return
+
+    go_on()
+    await until(lambda: len(driven.outcomes["a"]) == 100)
+
+    assert ahead <= WINDOW_BYTES // LARGE + 1
+
+
 async def test_a_response_that_is_larger_than_all_that_may_be_on_their_way_goes_on_its_way() -> None:
     driven = DrivenStreams()
     driven.submit("a")

@@ -127,8 +127,8 @@ class ResponseStream:
         self.post(error, final=True)
 
     def release(self) -> None:
-        """Let the senders that wait for room go on."""
-        while self._rooms:
+        """Let the senders that wait for room go on, until there is none: they may send again within this loop."""
+        while self._rooms and not self._is_full():
             try:
                 self._rooms.popleft().set_result(None)
             except IndexError:  # another thread may release as well
