@@ -100,7 +100,7 @@ def test_readers_that_stand_still_cost_little_memory_and_hold_up_no_other_client
         later = server.resident_bytes - before
     assert_nothing_is_in_flight(server, model)
 
-    assert max(grown, later) < 20_000_000 + count * (1_000_000 + 20 * size)
+    assert max(grown, later) < 20_000_000 + count * (1_000_000 + 10 * size)
     assert (others, first) == ([list(range(100))] * 5, [0] * count)
 
 
@@ -119,7 +119,7 @@ def test_a_call_with_many_requests_that_stands_still_costs_little_memory(
         others = [read(server, "grpc", 100) for _ in range(5)]
     assert_nothing_is_in_flight(server, model)
 
-    assert grown < 20_000_000 + count * (1_000_000 + 20 * size)
+    assert grown < 20_000_000 + count * (1_000_000 + 10 * size)
     assert (others, first) == ([list(range(100))] * 5, 0)
 
 

@@ -1,4 +1,4 @@
-"""Response caches: their factories, and the counters of a model version."""
+"""The factory of a kind of response cache, which a plugin of naiad-cache offers."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
