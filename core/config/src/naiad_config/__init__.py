@@ -61,6 +61,7 @@ from naiad_config.tensors import (
     ModelOutput,
     ModelTensorReshape,
 )
+from naiad_config.uploads import Files, Paths
 
 __all__ = [
     "Accelerator",
@@ -74,6 +75,7 @@ __all__ = [
     "DataType",
     "EnsembleStep",
     "ExecutionAccelerators",
+    "Files",
     "HistogramOptions",
     "InputFormat",
     "InstanceKind",
@@ -101,6 +103,7 @@ __all__ = [
     "ModelWarmup",
     "OptimizationCuda",
     "OptimizationGraph",
+    "Paths",
     "PinnedMemoryBuffer",
     "RateLimiterResource",
     "RepositoryAgent",

@@ -1,4 +1,4 @@
-"""Reading the folder of a model: its configuration as its author wrote it, checked, and its versions to serve."""
+"""Reading the folder of a model: its agents, its configuration as its author wrote it, and its versions to serve."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,11 +9,14 @@ from pathlib import Path
 from naiad_config.errors import ConfigError, InvalidArgumentError, Problem
 from naiad_config.json import read_json
 from naiad_config.lexer import Position
-from naiad_config.model import ModelConfig
+from naiad_config.model import ModelConfig, RepositoryAgent
 from naiad_config.parsed import Parsed
 from naiad_config.repository import read_regular, served_versions, version_numbers
 from naiad_config.text import read_text
 from naiad_config.validation import misnamed, problems, unexplained, with_positions
+
+_OVERRIDE = "config of the load request"
+_AGENTS = b"model_repository_agents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,33 @@ def read_model(directory: Path, *, name: str = "", override: str = "", variant: 
     return replace(model, versions=_versions(model))
 
 
+def repository_agents(directory: Path, *, override: str = "", variant: str = "") -> tuple[RepositoryAgent, ...]:
+    """The agents that guard the folder of a model, in their order.
+
+    Those of `config.pbtxt` are among them and come first, whatever replaces that file: `read_model` says what does.
+    Raises ConfigError when a configuration that names agents cannot be read.
+    """
+    paths = (directory / "config.pbtxt", *([directory / "configs" / f"{variant}.pbtxt"] if variant else ()))
+    parsed = [read_text(text, file=str(path)) for path in paths if _AGENTS in (text := _content(path))]
+    if override:
+        parsed.append(read_json(override, file=_OVERRIDE))
+    agents: list[RepositoryAgent] = []
+    for each in parsed:
+        section = each.sound().config.model_repository_agents
+        agents += [agent for agent in (section.agents if section else ()) if agent not in agents]
+    return tuple(agents)
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a configuration, none where there is no file. Raises ConfigError when it cannot be read."""
+    if not os.path.lexists(path):
+        return b""
+    try:
+        return read_regular(path)
+    except OSError as error:
+        raise ConfigError([Problem(f"cannot be read: {error}", file=str(path))]) from error
+
+
 def _refuse(problems_found: Sequence[Problem], model: ModelFolder) -> None:
     located = with_positions(problems_found, model.positions, model.file)
     if located:
@@ -68,17 +98,12 @@ def _refuse(problems_found: Sequence[Problem], model: ModelFolder) -> None:
 def _parsed(directory: Path, override: str, variant: str) -> tuple[str, Parsed]:
     """The configuration and what it is called. Raises ConfigError for broken syntax."""
     if override:
-        file = "config of the load request"
-        return file, read_json(override, file=file)
+        return _OVERRIDE, read_json(override, file=_OVERRIDE)
     chosen = directory / "configs" / f"{variant}.pbtxt"
     path = chosen if variant and chosen.is_file() else directory / "config.pbtxt"
     if not os.path.lexists(path):
         return str(path), Parsed(ModelConfig())
-    try:
-        text = read_regular(path)
-    except OSError as error:
-        raise ConfigError([Problem(f"cannot be read: {error}", file=str(path))]) from error
-    return str(path), read_text(text, file=str(path))
+    return str(path), read_text(_content(path), file=str(path))
 
 
 def _versions(model: ModelFolder) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from naiad_config.errors import NotFoundError
+from naiad_config.errors import InvalidArgumentError, NotFoundError
 from naiad_config.placement import ModelVersionPolicy
 
 MAX_NAME_LENGTH = 255
@@ -68,6 +68,33 @@ def served_versions(available: Sequence[int], policy: ModelVersionPolicy | None)
         return [version for version in available if version in policy.specific.versions]
     count = policy.latest.num_versions if policy is not None and policy.latest is not None else 1
     return list(available)[-max(1, count) :]
+
+
+def first_existing(candidates: Sequence[Path], folder: Path, model: str) -> Path:
+    """The first of these files or folders of a model that exists.
+
+    Raises NotFoundError, which names the first and lists the version folder, `folder`.
+    """
+    for path in candidates:
+        if path.exists():
+            return path
+    content = ", ".join(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
+    raise NotFoundError(
+        f"unable to find '{candidates[0]}' for model '{model}': "
+        + (f"the version folder has {content}; " if content else "the version folder is empty; ")
+        + "put the model there, or name it with default_model_filename"
+    )
+
+
+def path_inside(directory: Path, path: str | Path, subject: str) -> Path:
+    """That path, relative to the model's folder, with all links resolved.
+
+    Raises InvalidArgumentError, which begins with `subject`, for a path outside of the folder.
+    """
+    inside = (directory / path).resolve()
+    if not inside.is_relative_to(directory.resolve()):
+        raise InvalidArgumentError(f"{subject} leaves the model's folder; put the file into '{directory}'")
+    return inside
 
 
 def read_regular(path: Path) -> bytes:

@@ -83,6 +83,14 @@ class Tensor:
             return self.payload
         return _over_dlpack(self.payload).reshape(self.shape)
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes its elements have, those of strings counted one by one."""
+        if isinstance(self.payload, DeviceTensor):
+            return self.payload.nbytes
+        array = self.array
+        return sum(map(len, array.flat)) if self.datatype == "BYTES" else array.nbytes
+
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
         return self.payload.__dlpack__(stream=stream, **options)
 

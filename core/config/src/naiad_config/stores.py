@@ -1,0 +1,100 @@
+"""Model stores: model repositories that are not folders, such as object stores, and the models of either kind."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from naiad_config import repository
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteModel:
+    """A model of a remote repository, its `parent`; `digest` changes with the files.
+
+    `fetch` blocks, and gives a folder with these files, which stays as it is. It raises NaiadError.
+    """
+
+    name: str
+    parent: "RemoteRepository"
+    digest: str
+    fetch: Callable[[], Path]
+
+
+class RemoteRepository(Protocol):
+    """A model repository that is not a folder; `str()` gives its URL. For threads: its methods block."""
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be reached now, "" while it can."""
+
+    def models(self, name: str = "") -> Mapping[str, RemoteModel]:
+        """The models by name, or only that one; those of the last time where it can no longer be reached.
+
+        Raises NaiadError where there was no such time.
+        """
+
+
+@runtime_checkable
+class RepositoryScheme(Protocol):
+    """A kind of model repository that is not a folder."""
+
+    @property
+    def name(self) -> str:
+        """What its URLs begin with, as `s3`."""
+
+    def open(self, url: str, settings: Mapping[str, Any]) -> RemoteRepository:
+        """The repository of that URL, with the server's options; it is not reached yet.
+
+        Raises NaiadError for a URL or option that is wrong.
+        """
+
+
+Root = Path | RemoteRepository
+"""A model repository: a folder, or one that is not."""
+
+Location = Path | RemoteModel
+"""Where a model is: its folder, or what fetches one."""
+
+
+def roots_of(
+    names: Iterable[str | Path], scheme: Callable[[str], RepositoryScheme], settings: Mapping[str, Any]
+) -> list[Root]:
+    """The repositories of these names, each once; `scheme` finds the scheme of a URL.
+
+    Raises what `scheme` and `RepositoryScheme.open` raise.
+    """
+    urls = dict.fromkeys(str(name) for name in names if "://" in str(name))
+    folders = {Path(name).resolve(): Path(name).absolute() for name in names if str(name) not in urls}
+    return [*folders.values(), *(scheme(url.partition("://")[0]).open(url, settings) for url in urls)]
+
+
+def scan(roots: Sequence[Root]) -> dict[str, list[Location]]:
+    """Where the models are, by name. Blocks. Raises NaiadError for a repository that cannot be read."""
+    folders = repository.scan([root for root in roots if isinstance(root, Path)])
+    every: dict[str, list[Location]] = {name: [*paths] for name, paths in folders.items()}
+    for root in roots:
+        for name, model in {} if isinstance(root, Path) else root.models().items():
+            every.setdefault(name, []).append(model)
+    return every
+
+
+def find(roots: Sequence[Root], name: str) -> list[Location]:
+    """Where one model is; nowhere for a name that cannot be a folder's. Blocks. Raises NaiadError for stores."""
+    listed = [_find(root, name) for root in roots if repository.is_folder_name(name)]
+    return [location for locations in listed for location in locations]
+
+
+def folder_of(location: Location) -> Path:
+    """The folder of a model, fetched where it is not there. Blocks. Raises NaiadError."""
+    return location if isinstance(location, Path) else location.fetch()
+
+
+def problem_of(locations: Iterable[Location]) -> str:
+    """Why the stores of these cannot be reached now, "" while they can."""
+    remote = [each.parent.problem for each in locations if not isinstance(each, Path)]
+    return "; ".join(filter(None, remote))
+
+
+def _find(root: Root, name: str) -> Iterable[Location]:
+    return repository.find([root], name) if isinstance(root, Path) else root.models(name).values()
