@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from naiad.batch import RESCHEDULE, Answer, Batch, Reply, Reschedule, Sender
-from naiad.errors import InvalidArgumentError, NotFoundError
 from naiad_config import ModelConfig
 from naiad_config.placement import Placement
+from naiad_config.repository import first_existing, path_inside
 from naiad_statistics.reports import MemoryUsage
 
 __all__ = [
@@ -42,6 +42,9 @@ class BackendTraits:
     backend without platforms); the first is the default model file. `framework` is the distribution of its framework,
     or several of which one is needed, the best first. `cpu_instances` is the count of a CPU group without one.
     `uses_gpus` says whether KIND_AUTO may be a GPU. `loads_in_parallel` allows concurrent calls of `instantiate`.
+    `executes_files` says that a model's files are programs, which a load request may only bring where that is allowed.
+    `code_directory` is the folder of the backend's own Python code, for one that is no distribution; its class makes an
+    equal one from that folder alone.
     """
 
     name: str
@@ -52,6 +55,8 @@ class BackendTraits:
     cpu_instances: int = 1
     loads_in_parallel: bool = True
     uses_gpus: bool = True
+    executes_files: bool = False
+    code_directory: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,28 +93,14 @@ class ModelContext:
 
         Raises NotFoundError, which names the first and lists the version folder.
         """
-        for path in candidates:
-            if path.exists():
-                return path
-        folder = self.version_directory
-        content = ", ".join(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
-        raise NotFoundError(
-            f"unable to find '{candidates[0]}' for model '{self.config.name}': "
-            + (f"the version folder has {content}; " if content else "the version folder is empty; ")
-            + "put the model there, or name it with default_model_filename"
-        )
+        return first_existing(candidates, self.version_directory, self.config.name)
 
     def path_inside(self, path: str | Path, subject: str) -> Path:
         """That path, relative to the model's folder, with all links resolved.
 
         Raises InvalidArgumentError, which begins with `subject`, for a path outside of the folder.
         """
-        inside = (self.model_directory / path).resolve()
-        if not inside.is_relative_to(self.model_directory.resolve()):
-            raise InvalidArgumentError(
-                f"{subject} leaves the model's folder; put the file into '{self.model_directory}'"
-            )
-        return inside
+        return path_inside(self.model_directory, path, subject)
 
 
 class Instance(Protocol):
@@ -153,7 +144,8 @@ class Backend(Protocol):
     """Loads models of one kind. Import the framework inside `complete` and `load`, never at module level.
 
     It may also have `forget(context)`, which is called with the context of `complete` if no `load` follows because the
-    configuration is refused.
+    configuration is refused; and `isolation_of(context) -> str`, the `isolation` that the model's files ask for ("" for
+    none), which is read without running them, before `complete`.
     """
 
     traits: BackendTraits

@@ -32,6 +32,7 @@ from naiad_config.errors import NaiadError as NaiadError
 from naiad_config.errors import NotFoundError as NotFoundError
 from naiad_config.errors import Problem as Problem
 from naiad_config.errors import UnavailableError as UnavailableError
+from naiad_config.errors import drop_tracebacks as drop_tracebacks
 
 
 class TooLargeError(InvalidArgumentError):
@@ -92,15 +93,3 @@ class WorkerDiedError(InternalError):
 
 class PluginError(InternalError):
     """A plugin is broken, missing or clashes with another."""
-
-
-def drop_tracebacks(error: BaseException) -> None:
-    """Clear the tracebacks of an error and its causes: their frames hold tensors, and often the error, in a cycle."""
-    seen: set[int] = set()
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        each = waiting.pop()
-        if each is not None and id(each) not in seen:
-            seen.add(id(each))
-            each.__traceback__ = None
-            waiting += (each.__cause__, each.__context__)

@@ -239,7 +239,7 @@ class WorkerKind(Protocol):
 class HostingKind(WorkerKind, Protocol):
     """A kind of worker whose models are loaded elsewhere, such as in another process; precedes other kinds."""
 
-    def backend_for(self, config: "ModelConfig", backend: "Backend") -> "Backend | None":
+    def backend_for(self, context: "ModelContext", backend: "Backend") -> "Backend | None":
         """The backend that completes and loads the model in place of `backend`; None leaves the model to other kinds.
 
         Called at each load, with the configuration as the user wrote it.
@@ -310,3 +310,14 @@ class ModelService(Service, Protocol):
 
     def part_of(self, config: "ModelConfig") -> VersionPart:
         """The object of a version with this configuration, which is about to be loaded. For any thread."""
+
+
+@runtime_checkable
+class BackendSource(Service, Protocol):
+    """A service with backends that no plugin lists: each is found by its name when a model is loaded that names it."""
+
+    def find_backend(self, name: str) -> "Backend | None":
+        """A backend of that name, which no plugin offers; None without one. For any thread; blocks."""
+
+    def describe_search(self, name: str) -> str:
+        """A sentence that says where a backend of that name was looked for."""

@@ -1,20 +1,21 @@
-"""Errors of plugin and model code: contained on the event loop, except Ctrl-C, and described in a sentence."""
+"""Errors of plugin and model code: contained on the event loop, except Ctrl-C, and described in a sentence.
 
-import signal
-import threading
+Code that the event loop calls may raise anything, and must end neither the loop nor the requests of others:
+
+    with logged("draining a request stage"):         # logs what is raised, and goes on after the block
+        await stage.drained()
+
+    with contained("binding an ensemble"):           # logs it, and raises an InternalError in its stead
+        versions = prepared.bind(models, earlier)
+
+    except BaseException as error:                   # where a block costs too much, or more is to be done
+        raise_interrupt(error)                       # the user's Ctrl-C ends the program all the same
+        refuse(InternalError(f"the stage failed: {describe_error(error)}"))
+
+`describe_error` puts an error into a line, whatever its own code does when it is asked for its text.
+"""
 
 from naiad_config.errors import describe_error as describe_error
-
-
-def raise_interrupt(error: BaseException) -> None:
-    """Raise a KeyboardInterrupt again if it is the user's Ctrl-C; return for anything else.
-
-    Python raises it in whatever the main thread executes while its own handler of SIGINT is installed. `naiad serve`
-    and `asyncio.run` install theirs, so with them a KeyboardInterrupt is what the plugin itself raised.
-    """
-    if (
-        isinstance(error, KeyboardInterrupt)
-        and threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    ):
-        raise error
+from naiad_config.foreign_errors import contained as contained
+from naiad_config.foreign_errors import logged as logged
+from naiad_config.foreign_errors import raise_interrupt as raise_interrupt

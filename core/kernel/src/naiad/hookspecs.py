@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from naiad.extend import GateFactory, LoopRunner, RequestStage, Service, StageContext, WorkerKind
     from naiad.frontend import Frontend
     from naiad.options import Option, Settings
+    from naiad.repositories import RepositoryAgent, RepositoryScheme
     from naiad.scheduler import SchedulerFactory
     from naiad.servables import ServableFactory
     from naiad.warmup import Warmup
@@ -52,6 +53,16 @@ def naiad_frontends() -> "Sequence[Frontend]":  # type: ignore[empty-body]
 @hookspec
 def naiad_caches() -> "Sequence[CacheFactory]":  # type: ignore[empty-body]
     """Kinds of response cache of this plugin. Called once at start-up; the one that is asked for is opened then."""
+
+
+@hookspec
+def naiad_repositories() -> "Sequence[RepositoryScheme]":  # type: ignore[empty-body]
+    """Kinds of model repository that are not folders. Called once at start-up."""
+
+
+@hookspec
+def naiad_repository_agents() -> "Sequence[RepositoryAgent]":  # type: ignore[empty-body]
+    """Repository agents of this plugin. Called once at start-up; they are called before each load of a model."""
 
 
 @hookspec

@@ -42,8 +42,8 @@ class Occupant(Protocol):
 class InflightRequest(SubmittedRequest, Occupant, Protocol):
     """A request that a servable has taken in.
 
-    `over` says that no outcome is awaited any more. `queue_ns` and `phases` are how long an answered one waited, and
-    took for compute input, infer and output, in nanoseconds.
+    `over`: no outcome is awaited any more. `queue_ns` and `phases`: how long it waited, and took for compute input,
+    infer and output, in nanoseconds. It may also have `joined`: the size of its last batch, why it was closed; or ().
     """
 
     over: bool

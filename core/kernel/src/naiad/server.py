@@ -1,6 +1,6 @@
 """The API of a server for frontends, services and programs: requests, metadata, reports, loads and unloads."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from naiad.cache import CacheFactory
@@ -10,7 +10,7 @@ from naiad.in_flight import SubmittedRequest as SubmittedRequest
 from naiad.options import Settings
 from naiad.reports import IndexEntry, InstanceReport, ModelMetadata, Readiness, ServerMetadata, VersionReport
 from naiad.types import Request, Response
-from naiad_config import ModelConfig
+from naiad_config import Files, ModelConfig
 from naiad_statistics.reports import ModelStatistics
 
 Outcome = Response | NaiadError
@@ -112,11 +112,12 @@ class ServerApi(Protocol):
         """The instances of each version that executes something, and what servables limit besides."""
 
     async def load(
-        self, name: str, config: str = "", files: Mapping[str, bytes] | None = None, *, within: str = ""
+        self, name: str, config: str = "", files: Files | None = None, *, within: str = "", trusted: bool = True
     ) -> None:
         """Load or reload a model, with a JSON configuration and files (`1/model.onnx`) in place of its folder's.
 
-        Returns when it is READY. `within` is the model that is being loaded and waits for this one, "" for none. Raises
+        Returns when it is READY. `within` is the model that is being loaded and waits for this one, "" for none. Files
+        that are not `trusted`, because a client sent them, may be code only with `--allow-uploaded-code`. Raises
         UnavailableError unless the control mode is explicit, NotFoundError without such a model, InvalidArgumentError
         when it fails, or would wait for the load that it is within; an earlier generation then goes on serving.
         """

@@ -10,9 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic
 
-from naiad.backend import Instance, Placement
+from naiad.backend import BackendTraits, Instance, Placement
 from naiad.errors import NaiadError
-from naiad.extend import ItemT, WorkerHost
+from naiad.extend import ItemT, MakeWorker, WorkerHost
+from naiad_config import ModelConfig
 
 _logger = logging.getLogger("naiad.model")
 
@@ -123,3 +124,13 @@ class ThreadWorker(InstanceWorker[ItemT]):
             with suppress(RuntimeError):  # the loop was closed before this worker ended
                 self.loop.call_soon_threadsafe(self.fail_in_flight, reason)
         host.close_instance(instance)
+
+
+class ThreadKind:
+    """Each instance on a thread of its own: the kernel's `WorkerKind`, for models that no other kind takes."""
+
+    name = choice = "thread"
+
+    def worker_for(self, config: ModelConfig, traits: BackendTraits, execute_on: str) -> MakeWorker | None:
+        """See `WorkerKind`."""
+        return ThreadWorker if execute_on in ("", self.choice) else None

@@ -30,13 +30,14 @@ class DrivenQueue:
         slots: int = 1,
         config: ModelConfig | None = None,
         gate: ExecutionGate | None = None,
+        lowest_first: bool = False,
     ) -> None:
         self.sent: list[Execution] = []
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
         self.counters = VersionCounters(devices=[-1] * slots)
         reader = ResponseBuilder(config or ModelConfig(name="m"), 1)
         self.queue = ModelQueue(reader, self.counters, gate)
-        self.queue.open(make_scheduler, [self.sent.append] * slots)
+        self.queue.open(make_scheduler, [self.sent.append] * slots, lowest_first=lowest_first)
         for slot in range(slots):
             self.queue.free(slot)
 

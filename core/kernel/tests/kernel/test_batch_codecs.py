@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from naiad._engine import responses
-from naiad._engine.codec_queue import CodecModelQueue
+from naiad._engine.queue import ModelQueue
 from naiad.backend import Answer, Instance, ModelContext, Reschedule
 from naiad.batch import Batch
 from naiad.codec import CodecQueue, Completion, Execution, QueuedRequest, ResponseBuilder
@@ -111,7 +111,7 @@ class Driven:
         self.outcomes: dict[str, list[Outcome]] = {}
         builder = responses.ResponseBuilder(ModelConfig(name="m"), 1)
         counters = VersionCounters(devices=[-1])
-        self.queue = CodecModelQueue(builder, counters, Codec(codec))
+        self.queue = ModelQueue(builder, counters, codec=Codec(codec))
         self.queue.open(AllAtOnce, [self.sent.append])
         self.queue.free(0)
 

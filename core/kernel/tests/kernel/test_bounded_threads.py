@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from naiad._engine.bounded_threads import BoundedThreads
+from naiad._lifecycle.bounded_threads import BoundedThreads, lent
 from naiad.threads import on_own_thread
 from naiad_testing.in_loop import off_the_loop
 from naiad_testing.loops import until
@@ -61,9 +61,9 @@ async def test_no_more_calls_run_at_once_than_there_are_threads_but_for_those_th
     second = asyncio.ensure_future(threads.run(wait, 1))
     await asyncio.sleep(0)
     assert not begun[1].is_set()
-    lent = threads.lent()
-    await lent.__aenter__()
+    block = lent(threads.slots)
+    await block.__aenter__()
     await off_the_loop(lambda: begun[1].wait(10))
     gate.set()
     await asyncio.gather(first, second)
-    await asyncio.wait_for(lent.__aexit__(None, None, None), 10)
+    await asyncio.wait_for(block.__aexit__(None, None, None), 10)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from naiad._lifecycle import repository
-from naiad._lifecycle.repository import Fingerprints
 from naiad.reports import IndexEntry
 from naiad.types import Request
+from naiad_config.fingerprints import Fingerprints
 from naiad_testing.fake_backend import FakeBackend
 from naiad_testing.in_loop import off_the_loop, request, running
 from naiad_testing.loops import jump, turns, until

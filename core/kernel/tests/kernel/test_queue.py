@@ -45,6 +45,21 @@ async def test_several_slots_execute_at_once() -> None:
     assert [execution.slot for execution in driven.sent] == [0, 1, 2]
 
 
+@pytest.mark.parametrize(("lowest_first", "taken"), [(False, [0, 1, 0, 1]), (True, [0, 0, 0, 0])])
+async def test_one_request_after_the_other_goes_to_the_longest_idle_or_to_the_lowest_slot(
+    lowest_first: bool, taken: list[int]
+) -> None:
+    driven = DrivenQueue(slots=2, lowest_first=lowest_first)
+    slots = []
+    for name in "abcd":
+        driven.submit(name)
+        await driven.executing()
+        slots.append(driven.sent[0].slot)
+        driven.finish()
+
+    assert slots == taken
+
+
 async def test_a_batch_holds_the_requests_and_sizes_in_order() -> None:
     driven = DrivenQueue(Pairs)
     driven.submit("a", batch_size=2)

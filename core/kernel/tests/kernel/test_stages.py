@@ -140,13 +140,15 @@ async def test_a_request_that_asks_for_a_stage_that_is_not_installed_is_informed
     tmp_path: Path, backend: FakeBackend
 ) -> None:
     async with running(tmp_path, backend) as server:
-        with pytest.raises(UnsupportedError, match=r"parameter 'explain'\. It comes with naiad-explain: pip install"):
-            await server.infer(request("m", 1, parameters={"explain": True}))
+        with pytest.raises(
+            UnsupportedError, match=r"parameter 'naiad_explain'\. It comes with naiad-explain: pip install"
+        ):
+            await server.infer(request("m", 1, parameters={"naiad_explain": True}))
         await asyncio.sleep(0)
-        response = await server.infer(request("m", 1, parameters={"explain": "why the sky is blue"}))
+        response = await server.infer(request("m", 1, parameters={"naiad_explain": "why the sky is blue"}))
 
     assert response.outputs["OUTPUT"].array.tolist() == [1]
-    assert backend.batches[0].requests[0].parameters == {"explain": "why the sky is blue"}
+    assert backend.batches[0].requests[0].parameters == {"naiad_explain": "why the sky is blue"}
 
 
 async def test_a_stage_without_a_parameter_gets_checked_requests_of_clients_and_of_ensembles(

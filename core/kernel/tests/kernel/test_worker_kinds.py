@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from naiad import hookimpl
-from naiad._engine.worker_kinds import KERNEL_KINDS, hosted, worker_for
-from naiad.backend import Backend, BackendTraits
+from naiad._engine.worker_kinds import hosted, worker_for
+from naiad.backend import Backend, BackendTraits, ModelContext
 from naiad.errors import InvalidArgumentError, PluginError
-from naiad.extend import MakeWorker, WorkerKind
-from naiad.workers import ThreadWorker
+from naiad.extend import MakeWorker
+from naiad.workers import ThreadKind, ThreadWorker
 from naiad_config import ModelConfig, ModelParameter
 from naiad_testing.fake_backend import FakeBackend
 from naiad_testing.in_loop import FLOATS, request, running, write_model
@@ -56,13 +56,13 @@ def execute_on(value: str) -> str:
 def test_a_model_has_a_thread_whether_it_asks_for_it_or_not(framework: str) -> None:
     traits = BackendTraits(name="b", framework=framework)
 
-    assert worker_for(ModelConfig(name="m"), traits, KERNEL_KINDS) is ThreadWorker
-    assert worker_for(asking_for("thread"), traits, KERNEL_KINDS) is ThreadWorker
+    assert worker_for(ModelConfig(name="m"), traits, [ThreadKind()]) is ThreadWorker
+    assert worker_for(asking_for("thread"), traits, [ThreadKind()]) is ThreadWorker
 
 
 def test_a_choice_that_no_kind_offers_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(InvalidArgumentError, match="is 'moon'; it can be thread"):
-        worker_for(asking_for("moon"), BackendTraits(name="b"), KERNEL_KINDS)
+        worker_for(asking_for("moon"), BackendTraits(name="b"), [ThreadKind()])
 
 
 async def test_a_plugin_s_kind_runs_the_models_that_ask_for_it(tmp_path: Path) -> None:
@@ -115,9 +115,8 @@ async def test_two_plugins_with_a_kind_of_one_name_are_refused(tmp_path: Path) -
             pass
 
 
-@pytest.mark.parametrize("kind", KERNEL_KINDS, ids=lambda kind: kind.name)
-async def test_the_kernel_s_kinds_keep_the_contract(kind: WorkerKind) -> None:
-    await check_workers(kind, kind.choice)
+async def test_the_kernel_s_kind_keeps_the_contract() -> None:
+    await check_workers(ThreadKind(), "thread")
 
 
 class _Hosting:
@@ -131,16 +130,16 @@ class _Hosting:
     def worker_for(self, config: ModelConfig, traits: BackendTraits, execute_on: str) -> MakeWorker | None:
         return Counted if config.name == "far" else None
 
-    def backend_for(self, config: ModelConfig, backend: Backend) -> Backend | None:
-        return self.elsewhere if config.name == "far" else None
+    def backend_for(self, context: ModelContext, backend: Backend) -> Backend | None:
+        return self.elsewhere if context.config.name == "far" else None
 
 
 def test_a_kind_that_loads_models_elsewhere_comes_before_others() -> None:
     kind, here = _Hosting(), FakeBackend()
-    kinds = (*KERNEL_KINDS, kind)
+    kinds = (ThreadKind(), kind)
     near, far = ModelConfig(name="near"), ModelConfig(name="far")
 
-    assert hosted(far, here, kinds) is kind.elsewhere
+    assert hosted(ModelContext(far, 1, Path(), Path()), here, kinds) is kind.elsewhere
     assert worker_for(far, here.traits, kinds) is Counted
-    assert hosted(near, here, kinds) is here
+    assert hosted(ModelContext(near, 1, Path(), Path()), here, kinds) is here
     assert worker_for(near, here.traits, kinds) is ThreadWorker

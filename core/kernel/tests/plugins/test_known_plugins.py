@@ -25,4 +25,4 @@ def test_what_to_install_is_reported_as_it_is() -> None:
             offer for offer in offered.pop(known.distribution) if offer[0] not in ("stage", "gate", "worker", "runner")
         }
         assert {name for _, name in further} <= set(choices.values())
-    assert offered == {}
+    assert {name for name, offers in offered.items() if offers} == set()  # naiad-ray has a command alone

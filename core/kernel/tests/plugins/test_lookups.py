@@ -53,7 +53,7 @@ def test_a_missing_scheduler_and_frontend_are_answered_alike() -> None:
     with pytest.raises(NotFoundError, match="pip install 'naiad-scheduler-dynamic'"):
         registry.scheduler("dynamic_batching")
     with pytest.raises(NotFoundError, match=r"installed frontends: none\. It comes with naiad-http"):
-        registry.frontend("http")
+        registry.find("frontend", "http", registry.frontends())
 
 
 def test_a_backend_whose_plugin_was_skipped_is_answered_with_the_reason(install: Callable[..., None]) -> None:

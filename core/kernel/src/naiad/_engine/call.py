@@ -35,9 +35,8 @@ class Call:
 
     `arrival` is when the request came; its `ticket` is another one when it is executed again. `over` says that no
     outcome is awaited any more; `held` are responses that earlier calls hold back, `stream` the responses that the
-    model sends one by one. `codec_state` belongs to the batch codec of the queue. `queue_ns` and `phases` are how long
-    an answered request waited, and took for compute input, infer and output. `waits_for` are the requests that it is
-    paused for.
+    model sends one by one. `codec_state` belongs to the batch codec of the queue. `queue_ns`, `phases` and `joined` are
+    those of `InflightRequest`. `waits_for` are the requests that it is paused for.
     """
 
     _take_back: "Callable[[Call], None]"
@@ -53,6 +52,7 @@ class Call:
     codec_state: Any = None
     queue_ns: int = 0
     phases: tuple[int, int, int] = (0, 0, 0)
+    joined: tuple[int, object] | tuple[()] = ()
     waits_for: Sequence[Occupant] = ()
     _paused: bool = False
     _unblocked: bool = False

@@ -3,6 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from time import monotonic_ns
 
 from naiad._engine.call import Call
@@ -11,24 +12,25 @@ from naiad._engine.streams import ResponseStream, Sent
 from naiad.errors import InternalError, ModelFailedError, NaiadError, drop_tracebacks
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.server import Outcome
+from naiad_config.errors import errors_of
 from naiad_statistics.versions import FailureReason, ResponseKind, VersionCounters
 
 _logger = logging.getLogger("naiad.model")
 
 
+@dataclass(slots=True, eq=False)
 class Delivery:
     """The way out of a queue. What is to be in order is held back until all earlier calls are over.
 
-    Requests of models are in no order: an earlier call may wait for the answer, and would wait for ever.
+    Requests of models are in no order: an earlier call may wait for the answer, and would wait for ever. `_requeues`
+    says that calls may be queued again, and execute once more before they are over.
     """
 
-    def __init__(self, model: str, counters: VersionCounters, requeues: bool = False) -> None:
-        """`requeues` says that calls may be queued again, and execute once more before they are over."""
-        self._requeues = requeues
-        self._model = model
-        self._counters = counters
-        self._order: deque[Call] = deque()
-        self._releasing = False
+    _model: str
+    _counters: VersionCounters
+    _requeues: bool = False
+    _order: deque[Call] = field(default_factory=deque)
+    _releasing: bool = False
 
     def expect(self, call: Call) -> None:
         """Deliver in the order in which calls come here; not needed where there is none."""
@@ -46,7 +48,7 @@ class Delivery:
                 outcomes = errors_of(execution.error, len(execution.calls))
             if execution.traces:
                 _record_outcomes(execution, outcomes)
-            phases = execution.phases()
+            phases, joined = execution.phases(), (execution.batch.size, execution.reason)
             totals: list[int] = []
             queues: list[int] = []
             items = failed = failed_ns = 0
@@ -63,7 +65,7 @@ class Delivery:
                 else:
                     items += call.ticket.batch_size
                     totals.append(execution.done_ns - arrival_ns)
-                    call.queue_ns, call.phases = execution.started_ns - arrival_ns, phases
+                    call.queue_ns, call.phases, call.joined = execution.started_ns - arrival_ns, phases, joined
                     queues.append(call.queue_ns)
                 self.conclude(call, outcome)
             counters = self._counters.by_slot[execution.slot]
@@ -98,12 +100,13 @@ class Delivery:
             stream.count += 1
             if call.over:
                 continue
-            if stream.count == 1:
-                self._count_first(stream, outcome)
             if call.request.trace is not None:
                 call.request.trace.responded(outcome)
             if isinstance(outcome, NaiadError):
                 drop_tracebacks(outcome)
+            elif stream.count == 1 and not outcome.is_empty:
+                waited_ns = monotonic_ns() - int(call.arrival * 1e9)
+                self._counters.by_slot[stream.slot].first_responses((waited_ns,))
             if isinstance(outcome, NaiadError) or outcome.final:
                 self._count(stream, outcome)
                 self.conclude(call, outcome)
@@ -158,11 +161,6 @@ class Delivery:
         if call.stream is not None and not call.is_held_up:
             call.stream.release()
 
-    def _count_first(self, stream: ResponseStream, outcome: Outcome) -> None:
-        if not isinstance(outcome, NaiadError) and not outcome.is_empty:
-            waited_ns = monotonic_ns() - int(stream.call.arrival * 1e9)
-            self._counters.by_slot[stream.slot].first_responses((waited_ns,))
-
     def _count(self, stream: ResponseStream, outcome: Outcome) -> None:
         ticket, trace = stream.call.ticket, stream.call.request.trace
         now, arrival_ns = monotonic_ns(), int(stream.call.arrival * 1e9)
@@ -196,27 +194,6 @@ class Delivery:
     def _delivery_failed(self, error: BaseException) -> None:
         raise_interrupt(error)
         _logger.error("delivering a response of model '%s' failed", self._model, exc_info=error)
-
-
-def errors_of(error: NaiadError, count: int) -> Sequence[NaiadError]:
-    """An error for each of `count` calls, none of which is shared or has a traceback.
-
-    Each caller raises its own, which adds to the traceback; and the frames of a traceback hold the tensors of a batch.
-    """
-    drop_tracebacks(error)
-    return [error, *(_twin(error) for _ in range(count - 1))] if count else []
-
-
-def _twin(error: NaiadError) -> NaiadError:
-    """A copy of an error; the error itself where its class cannot be copied."""
-    kind = type(error)
-    try:
-        twin = kind.__new__(kind, *error.args)  # in a fifth of the time of copy.copy
-    except Exception:  # noqa: BLE001 - a model's own class of errors may need other arguments
-        return error
-    twin.__dict__.update(error.__dict__)
-    twin.__cause__ = error.__cause__
-    return twin
 
 
 def _record_outcomes(execution: Execution, outcomes: Sequence[Outcome | None]) -> None:

@@ -1,31 +1,41 @@
-"""Executions: a batch on its way through an instance, and the host that executes it."""
+"""Executions: a batch on its way through an instance, and the instance with its state, which a worker runs."""
 
 import asyncio
 import functools
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from time import monotonic_ns
+from dataclasses import dataclass, field
+from time import monotonic, monotonic_ns
 from typing import Any
 
+from naiad._engine.readiness import ReadyCheck, ready_check_of
 from naiad._engine.request_io import fetch_inputs, give_back, store_outputs
 from naiad._engine.responses import ResponseBuilder
 from naiad.backend import Answer, Batch, Instance, Placement
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError, drop_tracebacks
+from naiad.extend import Worker
 from naiad.foreign_errors import describe_error
+from naiad.reports import InstanceReport
 from naiad.server import Outcome
 from naiad.types import JoinedBatch, Trace
 
 _logger = logging.getLogger("naiad.model")
+
+LONGEST_RETRY = 30.0
+"""Seconds between two tries to replace an instance, at most; one that served for longer has proved itself.
+
+The next death of such an instance counts as its first.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class Execution:
     """A batch on its way to an instance and back. `tickets` and `calls` belong to the queue that made it.
 
-    `reason` is why the batch was closed, `traces` are those of its requests that are traced; `failures` are the errors
-    of requests that could not have their inputs, by their index, None where nothing is copied from or to shared memory.
+    `reason` is why the batch was closed, `traces` are those of its requests that are traced; `following` is executed
+    next at the slot. `failures` are the errors of requests that could not have their inputs, by their index, None where
+    nothing is copied from or to shared memory.
     """
 
     slot: int
@@ -34,6 +44,7 @@ class Execution:
     batch: Batch
     reason: str
     traces: Sequence[Trace]
+    following: "Execution | None" = None
     failures: dict[int, NaiadError] | None = None
     answer: Answer = ()
     outcomes: Sequence[Outcome | None] = ()
@@ -53,54 +64,100 @@ ReadAnswer = Callable[[Answer, Batch], Sequence[Outcome | None]]
 """Makes one outcome a request of what an instance answered: see `ResponseBuilder.read`."""
 
 
-class ExecutionHost:
-    """What the worker of one instance needs from its model version: see `naiad.extend.WorkerHost`."""
+@dataclass(slots=True, eq=False)
+class ManagedInstance:
+    """One instance of the configuration, as its worker sees it: a `naiad.extend.WorkerHost`.
 
-    def __init__(
-        self,
-        placement: Placement,
-        make: Callable[[Placement], Instance],
-        responses: ResponseBuilder,
-        read: ReadAnswer,
-        done: Callable[[Execution], None],
-    ) -> None:
-        self.placement = placement
-        self.loop = asyncio.get_running_loop()
-        self.done = done
-        self._name = placement.name
-        self._make = make
-        self._responses = responses
-        self._read = read
-        self._lends = True
+    It may die and be replaced; it takes a batch in each of its `slots`. `setbacks` are the deaths and failed
+    replacements in a row, `live_since` (`time.monotonic`) is when it was ready. `done` is called with each batch that
+    has been executed, `_lost` when its worker has died.
+    """
+
+    placement: Placement
+    _make: Callable[[Placement], Instance]
+    _responses: ResponseBuilder
+    _read: ReadAnswer
+    done: Callable[[Execution], None]
+    _lost: "Callable[[ManagedInstance, Sequence[Execution]], None]"
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    slots: tuple[int, ...] = ()
+    worker: Worker[Execution] | None = None
+    instance: Instance | None = None
+    ready_check: ReadyCheck | None = None
+    state: str = "STARTING"
+    reason: str = ""
+    setbacks: int = 0
+    live_since: float = 0.0
+    _lends: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name of its placement, for messages."""
+        return self.placement.name
+
+    def goes_live(self, instance: Instance) -> None:
+        """The instance serves from now on."""
+        self.instance, self.ready_check, self.live_since = instance, ready_check_of(instance), monotonic()
+        self.state, self.reason = "READY", ""
+
+    def is_hopeful(self) -> bool:
+        """Whether batches may wait for this instance: it takes them, or died only just now and is being replaced."""
+        return bool(self.slots) and (self.state == "READY" or self.setbacks == 1)
+
+    def not_ready_because(self, until: float) -> str:
+        """Why this instance cannot serve; "" when it can. Waits until then (`time.monotonic`) for its own answer."""
+        if self.state != "READY":
+            return f"instance '{self.name}' is {self.state}: {self.reason or 'it is being made'}"
+        reason = "" if self.ready_check is None else self.ready_check.reason(until)
+        return f"instance '{self.name}' is not ready: {reason}" if reason else ""
+
+    @property
+    def gpu(self) -> int:
+        """The number of its GPU, -1 when it is on none."""
+        return self.placement.device if self.placement.kind == "GPU" else -1
+
+    def report(self) -> InstanceReport:
+        """The instance as it stands."""
+        executing = self.worker.executing if self.worker is not None else ()
+        since = min((item.started_ns for item in executing if item.started_ns), default=0)
+        busy = (monotonic_ns() - since) / 1e9 if since else 0.0
+        return InstanceReport(self.name, self.state, self.reason, busy, self.gpu)
+
+    # For its worker: see `naiad.extend.WorkerHost`
 
     def make_instance(self) -> Instance:
-        """See `WorkerHost`."""
+        """Make the instance; raises NaiadError only."""
         self._lends = True
         try:
             return self._make(self.placement)
         except NaiadError:
             raise
         except BaseException as error:  # SystemExit would end the event loop, a future refuse StopIteration
-            _logger.error("making instance '%s' failed", self._name, exc_info=error)
+            _logger.error("making instance '%s' failed", self.name, exc_info=error)
             raise InternalError(describe_error(error)) from error
 
     def close_instance(self, instance: Instance) -> None:
-        """See `WorkerHost`."""
-        close_quietly(instance, self._name)
+        """Close the instance; raises nothing."""
+        close_quietly(instance, self.name)
 
     def report_death(self, error: BaseException) -> str:
-        """See `WorkerHost`."""
-        _logger.error("the worker of instance '%s' died", self._name, exc_info=error)
+        """Log what ended the instance, and describe it."""
+        _logger.error("the worker of instance '%s' died", self.name, exc_info=error)
         return describe_error(error)
 
     def died(self, reason: str, lost: Sequence[Execution]) -> None:
-        """See `WorkerHost`."""
-        what = f"the worker of instance '{self._name}' died while it held the request: {reason}; it is being replaced"
+        """The worker has ended with these batches, and is to be replaced."""
+        what = f"the worker of instance '{self.name}' died while it held the request: {reason}; it is being replaced"
         for execution in lost:
             execution.done_ns, execution.error = monotonic_ns(), WorkerDiedError(what)
+        proved = monotonic() - self.live_since > LONGEST_RETRY
+        self.setbacks = 1 if proved else self.setbacks + 1
+        self.instance, self.state, self.ready_check = None, "DEAD", None
+        self.reason = f"its worker died ({reason}) and is being replaced"
+        self._lost(self, lost)
 
     def execute(self, instance: Instance, execution: Execution, executed: Callable[[Execution], None]) -> None:
-        """See `WorkerHost`."""
+        """Execute the batch and make its outcomes; `executed` is called once, perhaps later."""
         execution.started_ns = monotonic_ns()
         try:
             for request in execution.batch.requests:
@@ -112,7 +169,7 @@ class ExecutionHost:
             answer = (
                 instance.execute(execution.batch)
                 if not execution.traces
-                else _execute_traced(instance, execution, self._name)
+                else _execute_traced(instance, execution, self.name)
             )
         except Exception as error:  # noqa: BLE001 - a model may raise anything
             self._fail(execution, error, executed)
@@ -150,10 +207,8 @@ class ExecutionHost:
 
     def _take_back(self, execution: Execution) -> None:
         """End the loans of inputs; a model that does more than read them gets copies from now on."""
-        failures, plain = give_back(execution.batch)
-        self._lends = self._lends and plain
-        if failures:
-            execution.outcomes = [failures.get(index, outcome) for index, outcome in enumerate(execution.outcomes)]
+        execution.outcomes, only_read = give_back(execution.batch, execution.outcomes)
+        self._lends = self._lends and only_read
 
     def _fail(self, execution: Execution, error: BaseException, executed: Callable[[Execution], None]) -> None:
         if isinstance(error, NaiadError):
@@ -162,13 +217,13 @@ class ExecutionHost:
             ids = ", ".join(request.id for request in execution.batch.requests if request.id)
             _logger.error(
                 "instance '%s' failed a batch of %d requests%s",
-                self._name,
+                self.name,
                 len(execution.calls),
                 f" ({ids})" if ids else "",
                 exc_info=error,
                 extra={"model": self._responses.model, "version": str(self._responses.version), "request_id": ids},
             )
-            execution.error = ModelFailedError(f"instance '{self._name}' failed: {describe_error(error)}")
+            execution.error = ModelFailedError(f"instance '{self.name}' failed: {describe_error(error)}")
             execution.error.__cause__ = error
         drop_tracebacks(error)  # the frames hold the batch
         if execution.failures is not None:

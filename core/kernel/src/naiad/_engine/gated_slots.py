@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 
-from naiad._engine.containment import logged
 from naiad._engine.streams import ResponseStream
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import ExecutionGate, Suspension
+from naiad.foreign_errors import logged
 
 
+@dataclass(slots=True, eq=False)
 class GatedSlots:
     """The free slots of one queue, whose gate decides which of them may execute. For the event loop's thread.
 
@@ -19,28 +21,18 @@ class GatedSlots:
     plugin's: what it raises is logged, and the requests that wait for a grant `fail`.
     """
 
-    def __init__(
-        self,
-        gate: ExecutionGate,
-        model: str,
-        idle: list[int],
-        decide: Callable[[], None],
-        waiting: Collection[int],
-        running: Collection[int],
-        fail: Callable[[NaiadError], None],
-    ) -> None:
-        self._gate = gate
-        self._model = model
-        self._idle = idle
-        self._decide_with_idle = decide
-        self._waiting = waiting
-        self._running = running
-        self._fail = fail
-        self._loop = asyncio.get_running_loop()
-        self._free: dict[int, None] = {}
-        self._granted: set[int] = set()
-        self._deciding = False
-        self._decision_is_due = False
+    _gate: ExecutionGate
+    _model: str
+    _idle: list[int]
+    _decide_with_idle: Callable[[], None]
+    _waiting: Collection[int]
+    _running: Collection[int]
+    _fail: Callable[[NaiadError], None]
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _free: dict[int, None] = field(default_factory=dict)
+    _granted: set[int] = field(default_factory=set)
+    _deciding: bool = False
+    _decision_is_due: bool = False
 
     def free(self, slot: int) -> None:
         """A slot is free, and gives back its grant; when requests wait, the caller decides next."""
@@ -123,19 +115,18 @@ class GatedSlots:
             self.withdraw()
 
     def _suspend_until(self, stream: ResponseStream, room: "Future[None]", go: "Future[None]") -> None:
-        suspension = self.suspend(stream.slot) if stream.call.ticket.id in self._running else None
-        if suspension is None:  # its execution has returned, and holds nothing
-            room.add_done_callback(lambda _: go.set_result(None))
-            return
+        executes = stream.call.ticket.id in self._running  # else it has returned, and holds nothing
+        suspension = self.suspend(stream.slot) if executes else None
         room.add_done_callback(lambda _: self._on_loop(go, lambda: self._resume_sender(suspension, go)))
 
-    def _resume_sender(self, suspension: Suspension, go: "Future[None]") -> None:
+    def _resume_sender(self, suspension: Suspension | None, go: "Future[None]") -> None:
         """Let a sender go on; one whose execution also waits for a model goes on at once, without a grant."""
         resumes = False
-        with self._contained():
-            is_last = suspension.is_last
-            suspension.resume(lambda: go.set_result(None) if is_last else None)
-            resumes = is_last
+        if suspension is not None:
+            with self._contained():
+                is_last = suspension.is_last
+                suspension.resume(lambda: go.set_result(None) if is_last else None)
+                resumes = is_last
         if not resumes and not go.done():
             go.set_result(None)
 

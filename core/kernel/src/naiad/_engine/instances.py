@@ -1,93 +1,23 @@
 """The instances of one model version: starts them, and replaces those whose worker dies."""
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable, Sequence
-from time import monotonic, monotonic_ns
+from time import monotonic
 
-from naiad._engine.execution import Execution, ExecutionHost, ReadAnswer, close_quietly
+from naiad._engine.execution import LONGEST_RETRY, Execution, ManagedInstance, ReadAnswer, close_quietly
 from naiad._engine.queue import ModelQueue
-from naiad._engine.readiness import PATIENCE, ReadyCheck, ready_check_of, refuse_async_ready
-from naiad._engine.responses import ResponseBuilder
+from naiad._engine.readiness import ASYNC_READY, PATIENCE
 from naiad.backend import Instance, Model, Placement
-from naiad.errors import ModelNotReadyError, NaiadError
+from naiad.errors import InvalidArgumentError, ModelNotReadyError, NaiadError
 from naiad.extend import MakeWorker, Worker
-from naiad.reports import InstanceReport
 from naiad_tensors.devices import Device
 
 _logger = logging.getLogger("naiad.model")
 
 _FIRST_RETRY = 0.1
-_LONGEST_RETRY = 30.0
-"""Seconds between two tries to replace an instance: doubled after each setback, so that a broken one costs little.
-
-One that served for the longest of these times has proved itself: its next death counts as the first.
-"""
-
-
-class ManagedInstance(ExecutionHost):
-    """One instance of the configuration, which may die and be replaced; it takes a batch in each of its `slots`.
-
-    `setbacks` are the deaths and failed replacements in a row, `live_since` (`time.monotonic`) is when it was ready.
-    `lost` is called when its worker has died.
-    """
-
-    def __init__(
-        self,
-        placement: Placement,
-        make: Callable[[Placement], Instance],
-        responses: ResponseBuilder,
-        read: ReadAnswer,
-        done: Callable[[Execution], None],
-        lost: "Callable[[ManagedInstance, Sequence[Execution]], None]",
-    ) -> None:
-        super().__init__(placement, make, responses, read, done)
-        self.slots: tuple[int, ...] = ()
-        self.worker: Worker[Execution] | None = None
-        self.instance: Instance | None = None
-        self.ready_check: ReadyCheck | None = None
-        self.state = "STARTING"
-        self.reason = ""
-        self.setbacks = 0
-        self.live_since = 0.0
-        self._lost = lost
-
-    def goes_live(self, instance: Instance, ready_check: ReadyCheck | None) -> None:
-        """The instance serves from now on."""
-        self.instance, self.ready_check, self.live_since = instance, ready_check, monotonic()
-        self.state, self.reason = "READY", ""
-
-    def is_hopeful(self) -> bool:
-        """Whether batches may wait for this instance: it takes them, or died only just now and is being replaced."""
-        return bool(self.slots) and (self.state == "READY" or self.setbacks == 1)
-
-    def not_ready_because(self, until: float) -> str:
-        """Why this instance cannot serve; "" when it can. Waits until then (`time.monotonic`) for its own answer."""
-        if self.state != "READY":
-            return f"instance '{self.placement.name}' is {self.state}: {self.reason or 'it is being made'}"
-        reason = "" if self.ready_check is None else self.ready_check.reason(until)
-        return f"instance '{self.placement.name}' is not ready: {reason}" if reason else ""
-
-    @property
-    def gpu(self) -> int:
-        """The number of its GPU, -1 when it is on none."""
-        return self.placement.device if self.placement.kind == "GPU" else -1
-
-    def report(self) -> InstanceReport:
-        """The instance as it stands."""
-        executing = self.worker.executing if self.worker is not None else ()
-        since = min((item.started_ns for item in executing if item.started_ns), default=0)
-        busy = (monotonic_ns() - since) / 1e9 if since else 0.0
-        return InstanceReport(self.placement.name, self.state, self.reason, busy, self.gpu)
-
-    def died(self, reason: str, lost: Sequence[Execution]) -> None:
-        """See `WorkerHost`."""
-        super().died(reason, lost)
-        proved = monotonic() - self.live_since > _LONGEST_RETRY
-        self.setbacks = 1 if proved else self.setbacks + 1
-        self.instance, self.state, self.ready_check = None, "DEAD", None
-        self.reason = f"its worker died ({reason}) and is being replaced"
-        self._lost(self, lost)
+"""Seconds between two tries to replace an instance: doubled after each setback, so that a broken one costs little."""
 
 
 class Instances:
@@ -218,8 +148,7 @@ class Instances:
     def _make_instance(self, placement: Placement) -> Instance:
         instance = self._model.instantiate(placement)
         try:
-            _check_members(instance)
-            refuse_async_ready(instance, placement.name)
+            _check_members(instance, placement.name)
             self._warm_up(instance, placement.name)
         except BaseException:
             close_quietly(instance, placement.name)
@@ -235,7 +164,7 @@ class Instances:
         managed.slots = tuple(range(first, len(self._by_slot)))
 
     def _go_live(self, managed: ManagedInstance, instance: Instance) -> None:
-        managed.goes_live(instance, ready_check_of(instance))
+        managed.goes_live(instance)
         self._judge()
         for slot in managed.slots:
             self._queue.free(slot)
@@ -261,11 +190,11 @@ class Instances:
             except NaiadError as error:
                 managed.setbacks += 1
                 managed.reason = f"its worker died and a new one failed to start ({error})"
-                _logger.error("instance '%s': %s; trying again", managed.placement.name, managed.reason)
+                _logger.error("instance '%s': %s; trying again", managed.name, managed.reason)
                 self._judge()
                 self._fail_hopeless()
                 continue
-            _logger.warning("instance '%s' has a new worker", managed.placement.name)
+            _logger.warning("instance '%s' has a new worker", managed.name)
             for slot in managed.slots:
                 self.workers[slot] = worker.execute
             self._go_live(managed, instance)
@@ -281,13 +210,15 @@ class Instances:
             self._queue.fail_all(ModelNotReadyError(f"model '{model}': {self.why_none_lives()}", retry_after=1.0))
 
 
-def _check_members(instance: Instance) -> None:
+def _check_members(instance: Instance, name: str) -> None:
     """Read what the event loop will read, while whatever that raises fails the load alone."""
     int(getattr(instance, "concurrency", 1))
     list(getattr(instance, "input_devices", ()))
     hasattr(instance, "sequence_ended")
+    if inspect.iscoroutinefunction(getattr(instance, "ready", None)):  # it could never answer
+        raise InvalidArgumentError(f"instance '{name}': {ASYNC_READY}")
 
 
 def _delay(setbacks: int) -> float:
     """Seconds to wait before the next try: none at first."""
-    return 0.0 if setbacks < 2 else min(_FIRST_RETRY * 2.0 ** min(setbacks - 2, 20), _LONGEST_RETRY)
+    return 0.0 if setbacks < 2 else min(_FIRST_RETRY * 2.0 ** min(setbacks - 2, 20), LONGEST_RETRY)

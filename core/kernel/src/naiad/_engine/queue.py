@@ -4,33 +4,31 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from time import monotonic
-from typing import Any
+from typing import cast
 
 from naiad._engine.alarm import Alarm
 from naiad._engine.call import Call
-from naiad._engine.delivery import Delivery, errors_of
+from naiad._engine.delivery import Delivery
 from naiad._engine.execution import Execution
 from naiad._engine.gated_slots import GatedSlots
-from naiad._engine.refusals import came_too_late, expired, reason_of, refusal
+from naiad._engine.refusals import came_too_late, expired, reason_of, refusal, scheduler_started_anew
 from naiad._engine.responses import ResponseBuilder
 from naiad._engine.streams import ResponseStream, Sent, StreamSender
 from naiad.backend import Instance, Sender
 from naiad.batch import Batch
-from naiad.codec import QueueCodec, ReplyReader
+from naiad.codec import BatchCodec, QueueCodec, QueuedRequest, ReplyReader
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import ExecutionGate, Suspension
-from naiad.foreign_errors import describe_error, raise_interrupt
+from naiad.foreign_errors import describe_error, logged, raise_interrupt
 from naiad.scheduler import Dispatch, Drop, Scheduler, Ticket
 from naiad.server import Deliver
 from naiad.types import Request
+from naiad_config.errors import errors_of
 from naiad_statistics.versions import FailureReason, VersionCounters
 
 _logger = logging.getLogger("naiad.model")
-
-Instruct = Callable[[int, str, Callable[[Instance], None]], None]
-"""Calls something with the instance of a slot, on its own thread, where the instance has that member."""
-
 
 _ROUNDS = 3
 _LASTING = 8
@@ -82,19 +80,17 @@ class DecisionCoalescer:
 class ModelQueue:
     """Requests in, batches out; to be opened before the first. Every method is for the event loop's thread.
 
-    `responses` reads what models send one by one. With a `gate` a slot is idle only while the gate lets it execute.
-    `requeues` says that requests may be queued again, and execute once more before they are over. `codec` is None: only
-    a `CodecModelQueue` has one.
+    `responses` reads what models send one by one. With a `gate` a slot is idle only while the gate lets it execute. A
+    batch codec makes the batches and takes them back, where the scheduler brought one: it is opened for this queue, its
+    `naiad.codec.CodecQueue`.
     """
-
-    codec: QueueCodec | None = None
 
     def __init__(
         self,
         responses: ResponseBuilder,
         counters: VersionCounters,
         gate: ExecutionGate | None = None,
-        requeues: bool = False,
+        codec: BatchCodec | None = None,
     ) -> None:
         model = self._model = responses.model
         self.responses = responses
@@ -112,7 +108,9 @@ class ModelQueue:
                 gate, model, self._idle, self._decide_with_idle, self._waiting, self._executing, self.fail_all
             )
             self._add_idle, self._decide = gated.free, gated.decide
-        self._delivery = Delivery(model, counters, requeues)
+        self._batch_codec = codec
+        self.codec: QueueCodec | None = None
+        self._delivery = Delivery(model, counters, codec is not None and codec.requeues)
         self._first_id = self._last_id = 0
         self._coalescer = DecisionCoalescer(self._loop, self._decide, self._idle)
         self._alarm = Alarm(self._loop, self._woken)
@@ -124,17 +122,20 @@ class ModelQueue:
         self,
         make_scheduler: Callable[[], Scheduler],
         workers: Sequence[Callable[[Execution], None]],
-        instruct: Instruct = lambda *_: None,
+        instruct: Callable[[int, str, Callable[[Instance], None]], None] = lambda *_: None,
+        lowest_first: bool = False,
     ) -> None:
         """Take requests from now on. Raises what making the scheduler or opening the codec raises.
 
         `workers` take a batch each, by slot. `instruct` calls something with the instance of a slot on its own thread,
-        where the instance has that member.
+        where the instance has that member. `lowest_first` is the order of idle slots, else the longest idle is first.
         """
         self._make_scheduler = make_scheduler
-        self._workers = workers
+        self._workers, self._lowest_first = workers, lowest_first
         self.instruct = instruct
         self._start_scheduler()
+        if self._batch_codec is not None:
+            self.codec = self._batch_codec.open(self)
 
     @property
     def waiting(self) -> int:
@@ -170,6 +171,8 @@ class ModelQueue:
         call = Call(self.take_back, request, deliver, ticket, now)
         try:
             refused = self._arrive(ticket)
+            if self.codec is not None and refused is None:
+                self.codec.arrived(ticket)
         except BaseException as error:
             self._counters.failed(0)
             raise self._scheduler_failed(error) from error
@@ -208,7 +211,8 @@ class ModelQueue:
         try:
             if lost is not None:
                 lost(slot, monotonic())
-            self._state_lost(slot)
+            if self.codec is not None:
+                self.codec.lost(slot)
         except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
         if lost is not None:
@@ -219,25 +223,33 @@ class ModelQueue:
         return self._gated.suspend(slot) if self._gated is not None else None
 
     def done(self, execution: Execution) -> None:
-        """A batch came back: let the slot pull its next one, and answer the calls while that executes."""
+        """A batch came back: the slot takes the one that follows, or pulls one; the calls are answered meanwhile."""
         try:
             self._settle_execution(execution)
         finally:
             try:
-                self.free(execution.slot)
+                if execution.following is None:
+                    self.free(execution.slot)
+                else:
+                    self._workers[execution.slot](execution.following)
             finally:
                 self._delivery.answer(execution)
 
     def lost(self, execution: Execution) -> None:
-        """A batch died with its worker: its calls fail, and the slot stays away."""
+        """A batch died with its worker: its calls fail, those that were to follow it too, and the slot stays away."""
         try:
             self._settle_execution(execution)
         finally:
             self._delivery.answer(execution)
+        following = execution.following
+        if following is not None:
+            following.error, following.started_ns = execution.error, execution.done_ns
+            following.done_ns = execution.done_ns
+            self.lost(following)
 
     def take_back(self, call: Call) -> None:
         """The caller of a request has gone."""
-        self._counters.cancelled(_ns_since(call.arrival, monotonic()), self._is_busy(call))
+        self._counters.cancelled(int((monotonic() - call.arrival) * 1e9), self._is_busy(call))
         self._forget(call)
 
     def fail_all(self, error: NaiadError, executing: bool = False) -> None:
@@ -251,12 +263,13 @@ class ModelQueue:
     async def drained(self) -> None:
         """Return when no request waits, executes or streams, and none is expected."""
         self._draining = True
-        while not self._is_drained():
+        while self.outstanding or (self.codec is not None and self.codec.open):
             self._recount.clear()
             await self._recount.wait()
 
     def retire(self) -> None:
-        """The version goes out of service."""
+        """The version goes out of service: what the codec knows is over."""
+        self._end_all(unloading=True)
 
     def close(self) -> None:
         """End the timers. To be called when the queue is drained or given up."""
@@ -272,14 +285,45 @@ class ModelQueue:
             return None
         return waiting if isinstance(waiting, int) else None
 
+    # For the codec: see `naiad.codec.CodecQueue`
+
+    def sender(self, request: QueuedRequest, slot: int, replies: ReplyReader) -> Sender:
+        """The sender of a call that executes at that slot. For any thread."""
+        return self._open_sender((cast("Call", request),), slot, 0, replies)
+
+    def requeue(self, request: QueuedRequest) -> NaiadError | None:
+        """Queue a call again that has come back; the error where the scheduler refuses that."""
+        call = cast("Call", request)
+        old = call.ticket
+        if old.id < self._first_id:
+            return scheduler_started_anew(self._model)
+        self._last_id += 1
+        ticket = replace(
+            old, id=self._last_id, arrival=monotonic(), sequence_start=False, sequence_end=False, continues=old.id
+        )
+        try:
+            refused = self._arrive(ticket)
+        except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
+            return self._scheduler_failed(error)
+        if refused is not None:
+            return refusal(refused, self._model)
+        call.ticket = ticket
+        self._waiting[ticket.id] = call
+        self._coalescer.arrive()
+        return None
+
+    def recount(self) -> None:
+        """What the codec has open may have become nothing."""
+        self._recount.set()
+
     # Deciding
 
     def _decide_with_idle(self) -> None:
         now = monotonic()
         try:
-            decision = self._scheduler.decide(now, tuple(self._idle))
-            if decision.ended:
-                self._sequences_ended(decision.ended)
+            decision = self._scheduler.decide(now, tuple(sorted(self._idle) if self._lowest_first else self._idle))
+            if decision.ended and self.codec is not None:
+                self.codec.ended(decision.ended)
             for dispatch in decision.dispatches:
                 self._dispatch(dispatch)
             for drop in decision.drops:
@@ -307,6 +351,10 @@ class ModelQueue:
         self._workers[slot](execution)
 
     def _build(self, dispatch: Dispatch) -> Execution:
+        if self.codec is not None:
+            coded = self._build_coded(self.codec, dispatch)
+            if coded is not None:
+                return coded
         calls, requests, sizes, traces = [], [], [], []
         for ticket in dispatch.tickets:
             call = self._waiting[ticket]
@@ -319,6 +367,17 @@ class ModelQueue:
         open_sender = functools.partial(self._open_sender, calls, dispatch.instance)
         batch = Batch(requests, sizes, open_sender, self.responses.layout)
         return Execution(dispatch.instance, dispatch.tickets, calls, batch, dispatch.reason, traces)
+
+    def _build_coded(self, codec: QueueCodec, dispatch: Dispatch) -> Execution | None:
+        """The first of the codec's executions, which knows the others; None where the codec leaves the batch to us."""
+        calls = [self._waiting[ticket] for ticket in dispatch.tickets]
+        first: Execution | None = None
+        for planned in reversed(codec.build(dispatch, calls)):
+            tickets = [request.ticket.id for request in planned.requests]
+            traces = [each.request.trace for each in planned.requests if each.request.trace is not None]
+            requests, batch = planned.requests, planned.batch
+            first = Execution(dispatch.instance, tickets, requests, batch, dispatch.reason, traces, first)
+        return first
 
     def _drop(self, drop: Drop) -> None:
         for ticket in drop.tickets:
@@ -333,6 +392,8 @@ class ModelQueue:
     # Settling
 
     def _settle_execution(self, execution: Execution) -> None:
+        if self.codec is not None:
+            self._take_back_batch(self.codec, execution)
         tickets = execution.tickets
         if execution.error is None:
             for call in execution.calls:
@@ -342,6 +403,20 @@ class ModelQueue:
         for ticket in execution.tickets:
             self._executing.pop(ticket, None)
         self._settle(tickets)
+
+    def _take_back_batch(self, codec: QueueCodec, execution: Execution) -> None:
+        """Let the codec take an execution back; a fault of the codec fails the execution."""
+        try:
+            completion = codec.completed(execution.batch, execution.outcomes, execution.error)
+            if completion is not None:
+                execution.calls, execution.outcomes = completion.requests, completion.outcomes
+                for requeued in completion.requeued if execution.traces else ():
+                    if requeued.request.trace is not None:
+                        requeued.request.trace.executed(execution.started_ns, execution.phases())
+        except BaseException as error:
+            raise_interrupt(error)
+            _logger.exception("taking back a batch of model '%s' failed", self._model)
+            execution.error = InternalError(f"the answer of model '{self._model}' was lost: {describe_error(error)}")
 
     def _open_sender(self, calls: Sequence[Call], slot: int, index: int, replies: ReplyReader | None = None) -> Sender:
         """A sender for the call of that index, whose replies `replies` reads, if need be. For any thread.
@@ -356,10 +431,17 @@ class ModelQueue:
 
     def _pass_on(self, stream: ResponseStream, sent: Sequence[Sent]) -> None:
         """A model has sent responses; with the last of them the request is over."""
+        call = stream.call
+        if self.codec is not None:  # which has to know the end of a stream before its caller
+            ends = (each.outcome for each in sent if isinstance(each.outcome, NaiadError) or each.outcome.final)
+            last = next(ends, None)
+            if last is not None:
+                self._guarded(self.codec.streamed, call, last)
         self._delivery.pass_on(stream, sent)
-        ticket = stream.call.ticket.id
-        if stream.ended and self._streaming.pop(ticket, None) is not None:
-            self._settle((ticket,))
+        if stream.ended and self._streaming.pop(call.ticket.id, None) is not None:
+            self._settle((call.ticket.id,))
+        elif stream.ended and call.ticket.id in self._waiting:
+            self._forget(call)  # it waits to be executed again, although its model has said that all is sent
 
     def _settle(self, tickets: Sequence[int]) -> None:
         """These tickets are over; one that the scheduler refused or dropped it knows to be."""
@@ -376,7 +458,7 @@ class ModelQueue:
         self, call: Call, error: NaiadError, reason: FailureReason = FailureReason.OTHER, settled: bool = False
     ) -> None:
         if not call.over:
-            self._counters.failed(_ns_since(call.arrival, monotonic()), reason=reason)
+            self._counters.failed(int((monotonic() - call.arrival) * 1e9), reason=reason)
             self._delivery.conclude(call, error)
         self._forget(call, settled)
 
@@ -397,23 +479,14 @@ class ModelQueue:
         if self._is_busy(call):
             call.notify_model()
         else:
+            if self.codec is not None:
+                self._guarded(self.codec.withdrawn, call)
             ticket = call.ticket.id
             if self._waiting.pop(ticket, None) is not None:
                 self._settle((ticket,) if not settled else ())
             if self._gated is not None and not self.waiting:
                 self._gated.withdraw()
         self._delivery.release()
-
-    # What a codec adds
-
-    def _is_drained(self) -> bool:
-        return not self.outstanding
-
-    def _sequences_ended(self, ends: Sequence[Any]) -> None:
-        """The scheduler has ended these sequences, of which a queue without a codec knows nothing."""
-
-    def _state_lost(self, slot: int) -> None:
-        """The instance of that slot has died with its state."""
 
     # A scheduler that fails
 
@@ -422,6 +495,16 @@ class ModelQueue:
         self._arrive = self._scheduler.arrive
         self._ordered = bool(getattr(self._scheduler, "preserves_ordering", False))
         self._first_id = self._last_id + 1
+        self._end_all(unloading=False)  # what is under way is the old scheduler's
+
+    def _end_all(self, unloading: bool) -> None:
+        if self.codec is not None:
+            self._guarded(self.codec.end_all, unloading)
+
+    def _guarded(self, act: Callable[..., None], *arguments: object) -> None:
+        """Call the codec; what it raises is logged, because nothing may hang for it."""
+        with logged(f"the batch codec of model '{self._model}'", model=self._model):
+            act(*arguments)
 
     def _scheduler_failed(self, error: BaseException) -> InternalError:
         """Start a new scheduler and fail all that waited with the old one; returns their error."""
@@ -437,7 +520,3 @@ class ModelQueue:
         for call, each in zip(calls, errors_of(failure, len(calls) + 1)[1:], strict=True):
             self._fail_call(call, each, settled=True)
         return failure
-
-
-def _ns_since(start: float, now: float) -> int:
-    return int((now - start) * 1e9)

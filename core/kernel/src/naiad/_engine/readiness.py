@@ -8,7 +8,6 @@ from concurrent.futures import Future
 from time import monotonic
 
 from naiad.backend import Instance
-from naiad.errors import InvalidArgumentError
 from naiad.foreign_errors import describe_error
 
 _logger = logging.getLogger("naiad.model")
@@ -93,9 +92,3 @@ def ready_check_of(instance: Instance) -> ReadyCheck | None:
         reason = f"its 'ready' cannot be read: {describe_error(error)}"
         return ReadyCheck(lambda: reason)
     return None if ready is None else ReadyCheck(ready)
-
-
-def refuse_async_ready(instance: Instance, name: str) -> None:
-    """Raise InvalidArgumentError for an instance whose `ready` is `async def`, which could never answer."""
-    if inspect.iscoroutinefunction(getattr(instance, "ready", None)):
-        raise InvalidArgumentError(f"instance '{name}': {ASYNC_READY}")

@@ -30,12 +30,16 @@ def refusal(drop: Drop, model: str) -> NaiadError:
     return InvalidArgumentError(drop.detail or f"the scheduler of model '{model}' refused the request")
 
 
+_REASONS = {
+    DropReason.QUEUE_FULL: FailureReason.REJECTED,
+    DropReason.TIMEOUT: FailureReason.REJECTED,
+    DropReason.CANCELLED: FailureReason.CANCELED,
+}
+
+
 def reason_of(drop: Drop) -> FailureReason:
     """What metrics call that: a request that was refused or waited too long was rejected."""
-    if drop.reason is DropReason.CANCELLED:
-        return FailureReason.CANCELED
-    rejected = drop.reason in (DropReason.QUEUE_FULL, DropReason.TIMEOUT)
-    return FailureReason.REJECTED if rejected else FailureReason.OTHER
+    return _REASONS.get(drop.reason, FailureReason.OTHER)
 
 
 def scheduler_started_anew(model: str) -> UnavailableError:

@@ -48,18 +48,19 @@ def store_outputs(
     return results
 
 
-def give_back(batch: Batch) -> tuple[dict[int, NaiadError], bool]:
+def give_back(batch: Batch, outcomes: Sequence[Outcome | None]) -> tuple[Sequence[Outcome | None], bool]:
     """Take back what was lent; called when the kernel has let go of the answer, but for what it sends.
 
-    Gives the errors of the requests whose clients have taken it away meanwhile, by their index, and whether the model
-    only read it.
+    Returns the outcomes, with the errors of requests whose clients have freed the memory meanwhile, and whether the
+    model only read it.
     """
-    failures: dict[int, NaiadError] = {}
-    plain = True
+    results = list(outcomes)
+    only_read = True
     for index, request in enumerate(batch.requests):
         if request.transfer is not None:
             try:
-                plain = request.transfer.give_back() and plain
+                only_read = request.transfer.give_back() and only_read
             except NaiadError as error:
-                failures[index] = error.with_traceback(None)
-    return failures, plain
+                if results:  # else the whole batch has failed
+                    results[index] = error.with_traceback(None)
+    return results, only_read

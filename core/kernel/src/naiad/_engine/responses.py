@@ -10,8 +10,8 @@ from naiad.errors import ModelFailedError, NaiadError
 from naiad.server import Outcome
 from naiad.types import ParameterValue, Request, Response
 from naiad_config import ModelConfig
-from naiad_tensors.datatypes import is_text
 from naiad_tensors.outputs import DeclaredOutputs, bring_to_host
+from naiad_tensors.parameters import check_parameters
 from naiad_tensors.ragged import layout_of
 from naiad_tensors.tensors import Tensor
 
@@ -76,20 +76,9 @@ class ResponseBuilder:
         self, tensors: Mapping[str, Tensor], batch: Batch, occupied: Sequence[bool] | None = None
     ) -> list[Outcome | None]:
         """A response with its rows for each request, None for those whose row is not occupied."""
-        self._outputs.check_rows(tensors, batch.size)
-        wholes: list[tuple[str, str, tuple[int, ...], Any]] = [
-            (name, tensor.datatype, tensor.shape[1:], tensor.payload) for name, tensor in tensors.items()
-        ]
         outcomes: list[Outcome | None] = []
-        start = 0
-        for index, (request, size) in enumerate(zip(batch.requests, batch.sizes, strict=True)):
-            stop = start + size
-            if occupied is None or occupied[index]:  # half of the rows where many sequences take turns: 3 µs each
-                part = {name: Tensor(name, kind, (size, *dims), rows[start:stop]) for name, kind, dims, rows in wholes}
-                outcomes.append(self._response_or_error(request, part))
-            else:
-                outcomes.append(None)
-            start = stop
+        for request, part in zip(batch.requests, self._outputs.cut(tensors, batch.sizes, occupied), strict=True):
+            outcomes.append(None if part is None else self._response_or_error(request, part))
         return outcomes
 
     def response(self, reply: Reply | Reschedule, request: Request, size: int) -> Response:
@@ -105,7 +94,7 @@ class ResponseBuilder:
                 "it must be a naiad.backend.Reply or a NaiadError"
             )
         if reply.parameters:
-            _check_parameters(reply.parameters, self.model)
+            check_parameters(reply.parameters, self.model)
         return self._response(request, self._outputs.read(reply.outputs, size, (request,)), reply.parameters)
 
     def _read_one(self, reply: Reply | NaiadError | Reschedule | None, request: Request, size: int) -> Outcome | None:
@@ -140,23 +129,3 @@ class ResponseBuilder:
                 )
             tensors = {name: tensor for name, tensor in tensors.items() if name in request.requested}
         return Response(self.model, self.version, request.id, tensors, parameters)
-
-
-def _check_parameters(parameters: Mapping[str, Any], model: str) -> None:
-    """Raises ModelFailedError for a parameter of a response that some protocol cannot carry."""
-    for name, value in parameters.items():
-        if not (type(name) is str and is_text(name)):
-            raise ModelFailedError(f"model '{model}' gave a parameter of its response the name {name!r:.80}; use text")
-        if not _can_be_sent(value.item() if isinstance(value, np.generic) else value):
-            raise ModelFailedError(
-                f"model '{model}' gave its response the parameter '{name:.80}' = {value!r:.80}; "
-                "use a bool, an integer of 64 bits, a float, or text that UTF-8 can carry"
-            )
-
-
-def _can_be_sent(value: Any) -> bool:
-    if isinstance(value, str):
-        return is_text(value)
-    if isinstance(value, int):
-        return -(2**63) <= value < 2**64
-    return isinstance(value, float)

@@ -7,15 +7,12 @@ from time import monotonic
 from typing import cast
 
 from naiad._engine.call import Call
-from naiad._engine.containment import contained, logged
-from naiad.backend import ModelContext
 from naiad.errors import NaiadError, UnsupportedError
-from naiad.extend import FindService, RequestStage, StageContext, Submit, requests_stage
-from naiad.options import Settings
+from naiad.extend import RequestStage, Submit, requests_stage
+from naiad.foreign_errors import contained, logged
 from naiad.scheduler import Ticket
 from naiad.server import Deliver, SubmittedRequest
 from naiad.types import Request
-from naiad_statistics.versions import VersionCounters
 
 _SubmitCall = Callable[[Request, Deliver, bool], Call]
 """A Submit whose requests are all calls of the kernel: stages give back nothing else."""
@@ -73,14 +70,8 @@ class VersionStages:
                 stage.fail_all(error)
 
 
-def stage_context(
-    context: ModelContext, settings: Settings, counters: VersionCounters, service: FindService
-) -> StageContext:
-    """What the stages of that version may use."""
-    return StageContext(context, settings, counters, _hold, service)
-
-
-def _hold(request: Request, deliver: Deliver, cancelled: Callable[[], None]) -> Call:
+def hold(request: Request, deliver: Deliver, cancelled: Callable[[], None]) -> Call:
+    """The result of `submit` for a request that a stage keeps: see `StageContext`."""
     return Call(lambda _: cancelled(), request, deliver, Ticket(0, now := monotonic()), now)
 
 

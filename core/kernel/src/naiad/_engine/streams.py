@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from time import monotonic_ns
 from typing import NamedTuple
 
@@ -16,7 +17,6 @@ from naiad.foreign_errors import raise_interrupt
 from naiad.server import Outcome
 from naiad.threads import on_event_loop
 from naiad.types import Response
-from naiad_tensors.devices import DeviceTensor
 
 _logger = logging.getLogger("naiad.model")
 
@@ -32,6 +32,7 @@ class Sent(NamedTuple):
     output_ns: int
 
 
+@dataclass(slots=True, eq=False)
 class ResponseStream:
     """The responses of one call. `post` and `abandon` are for any thread; everything else is for the event loop's.
 
@@ -43,49 +44,22 @@ class ResponseStream:
     finalizer of the model's that sends, at any step of the code below and of the queue's, on the thread that is in it.
     """
 
-    __slots__ = (
-        "_closed",
-        "_flush_scheduled",
-        "_held",
-        "_loop",
-        "_mark_ns",
-        "_outbox",
-        "_reader",
-        "_rooms",
-        "_size",
-        "_suspend",
-        "_taken",
-        "call",
-        "count",
-        "ended",
-        "opened_ns",
-        "slot",
-    )
-
-    def __init__(
-        self,
-        call: Call,
-        slot: int,
-        reader: ReplyReader,
-        loop: asyncio.AbstractEventLoop,
-        taken: "Callable[[ResponseStream, Sequence[Sent]], None]",
-        suspend: "SuspendSender | None" = None,
-    ) -> None:
-        self.call = call
-        self.slot = slot
-        self.count = 0
-        self.ended = False
-        self.opened_ns = self._mark_ns = monotonic_ns()
-        self._reader = reader
-        self._loop = loop
-        self._taken = taken
-        self._outbox: deque[Sent] = deque()
-        self._rooms: deque[Future[None]] = deque()
-        self._size = 0  # of what is in the outbox, more or less: threads add to it at the same time
-        self._flush_scheduled = False
-        self._closed = False
-        self._held: Response | None = None
-        self._suspend = suspend
+    call: Call
+    slot: int
+    _reader: ReplyReader
+    _loop: asyncio.AbstractEventLoop
+    _taken: "Callable[[ResponseStream, Sequence[Sent]], None]"
+    _suspend: "SuspendSender | None" = None
+    count: int = 0
+    ended: bool = False
+    opened_ns: int = field(default_factory=monotonic_ns)
+    _mark_ns: int = field(default_factory=monotonic_ns)
+    _outbox: deque[Sent] = field(default_factory=deque)
+    _rooms: "deque[Future[None]]" = field(default_factory=deque)
+    _size: int = 0  # of what is in the outbox, more or less: threads add to it at the same time
+    _flush_scheduled: bool = False
+    _closed: bool = False
+    _held: Response | None = None
 
     @property
     def is_at_home(self) -> bool:
@@ -107,8 +81,8 @@ class ResponseStream:
             self._closed = True
         elif self._is_crowded() and self._is_unwanted():
             return None  # what a model sends all the same must not pile up
-        else:
-            self._size += _size_of(outcome)
+        elif not isinstance(outcome, NaiadError):
+            self._size += sum(tensor.nbytes for tensor in outcome.outputs.values())
         self._outbox.append(sent)
         if not self._flush_scheduled:
             self._flush_scheduled = True
@@ -219,20 +193,6 @@ class ResponseStream:
 
 SuspendSender = Callable[[ResponseStream, "Future[None]"], "Future[None]"]
 """Suspends the execution of a sender until there is room; returns what the sender waits for. For any thread."""
-
-
-def _size_of(outcome: Outcome) -> int:
-    """How many bytes the tensors of a response have."""
-    if isinstance(outcome, NaiadError):
-        return 0
-    size = 0
-    for tensor in outcome.outputs.values():
-        if isinstance(tensor.payload, DeviceTensor):
-            size += tensor.payload.nbytes
-            continue
-        array = tensor.array
-        size += sum(map(len, array.flat)) if tensor.datatype == "BYTES" else array.nbytes
-    return size
 
 
 class StreamSender:

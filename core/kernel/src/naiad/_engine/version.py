@@ -3,13 +3,11 @@
 import asyncio
 import functools
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from naiad._engine.admission import Admission, RequestValidator
 from naiad._engine.call import Call
-from naiad._engine.codec_queue import CodecModelQueue
-from naiad._engine.containment import logged
 from naiad._engine.instances import Instances
 from naiad._engine.queue import ModelQueue
 from naiad._engine.responses import ResponseBuilder
@@ -18,10 +16,10 @@ from naiad.backend import BackendTraits, Instance, MemoryUsage, Model, ModelCont
 from naiad.codec import BatchCodec, StickyRoutes
 from naiad.errors import ShuttingDownError
 from naiad.extend import GateFactory, MakeWorker, Suspension
+from naiad.foreign_errors import logged
 from naiad.in_flight import Occupancy, Occupant
 from naiad.reports import InstanceReport, Readiness, SequenceCounts
 from naiad.scheduler import SchedulerFactory
-from naiad.servables import Servable
 from naiad.threads import on_own_thread
 from naiad.types import Request
 from naiad.warmup import VersionParts, Warmup
@@ -67,10 +65,7 @@ class ModelVersion:
         warm_up = functools.partial(_warm_up, warmups, parts)
         self._gates = gates
         self._gate = None if gates is None else gates.admit(config, placements)
-        if codec is None:
-            self._queue = queue = ModelQueue(responses, counters, self._gate)
-        else:
-            self._queue = queue = CodecModelQueue(responses, counters, codec, self._gate)
+        self._queue = queue = ModelQueue(responses, counters, self._gate, codec)
         self._instances = Instances(model, warm_up, placements, read, worker, queue)
         admission = Admission(context.version, validator, queue, self._instances, stages)
         self.stages, self.submit = admission.stages, admission.submit
@@ -87,7 +82,8 @@ class ModelVersion:
             self._gate.enter(instances.placements)
         self.counters.execute_on(instances.devices)
         make_scheduler = functools.partial(factory.create, self.config, instances.slot_count)
-        self._queue.open(make_scheduler, instances.workers, instances.instruct)
+        on_cpu = all(gpu < 0 for gpu in instances.devices)  # else models with little to do would share the first GPU
+        self._queue.open(make_scheduler, instances.workers, instances.instruct, lowest_first=on_cpu)
         instances.serve()
 
     def input_devices(self, name: str) -> frozenset[Device]:
@@ -221,12 +217,3 @@ class ModelVersion:
 def _warm_up(warmups: Sequence[Warmup], parts: VersionParts, instance: Instance, name: str) -> None:
     for warmup in warmups:
         warmup.warm_up(instance, name, parts)
-
-
-def occupancy_of(versions: Iterable[Servable]) -> Iterator[Occupancy]:
-    """The limited resources of these versions that are in use; none of those whose code raises."""
-    for version in versions:
-        resources: Sequence[Occupancy] = ()
-        with logged(f"reading the occupancy of model '{version.name}'", model=version.name):
-            resources = version.occupancy()
-        yield from resources

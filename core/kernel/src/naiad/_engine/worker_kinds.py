@@ -1,34 +1,19 @@
-"""The kernel's kind of worker, and which kind a model gets: the one that it asks for, or the server's choice."""
+"""Which kind of worker the instances of a model get: the one that it asks for, or the server's choice."""
 
 from collections.abc import Callable, Sequence
 
-from naiad.backend import Backend, BackendTraits
+from naiad.backend import Backend, BackendTraits, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad.extend import HostingKind, MakeWorker, WorkerKind
-from naiad.workers import ThreadWorker
 from naiad_config import ModelConfig
 
 EXECUTE_ON = "execute_on"
 """The model parameter that chooses; without it the server does."""
 
 
-class ThreadKind:
-    """Each instance on a thread of its own: what a model gets unless another kind of worker takes it."""
-
-    name = choice = "thread"
-
-    def worker_for(self, config: ModelConfig, traits: BackendTraits, execute_on: str) -> MakeWorker | None:
-        """See `WorkerKind`."""
-        return ThreadWorker if execute_on in ("", self.choice) else None
-
-
-KERNEL_KINDS: tuple[WorkerKind, ...] = (ThreadKind(),)
-"""The kind that needs no plugin; those of plugins come before it."""
-
-
-def hosted(config: ModelConfig, backend: Backend, kinds: Sequence[WorkerKind]) -> Backend:
+def hosted(context: ModelContext, backend: Backend, kinds: Sequence[WorkerKind]) -> Backend:
     """The backend as the kind of worker that takes the model loads models: itself, unless that is elsewhere."""
-    others = (kind.backend_for(config, backend) for kind in kinds if isinstance(kind, HostingKind))
+    others = (kind.backend_for(context, backend) for kind in kinds if isinstance(kind, HostingKind))
     return next((other for other in others if other is not None), backend)
 
 

@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Mapping, Sequence
 
-from naiad._engine.containment import contained
 from naiad._lifecycle.leases import VersionLease
 from naiad._lifecycle.model_record import LOADING, ModelRecord
 from naiad._lifecycle.model_registry import ModelRegistry
 from naiad._lifecycle.prepared import PreparedDependent
 from naiad._lifecycle.version_swapper import VersionSwapper
 from naiad.errors import InvalidArgumentError, NaiadError
+from naiad.foreign_errors import contained
 from naiad.servables import Servable
 
 _logger = logging.getLogger("naiad.model")

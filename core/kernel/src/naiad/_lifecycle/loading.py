@@ -5,15 +5,13 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
-from naiad._engine.bounded_threads import BoundedThreads
-from naiad._engine.containment import logged
 from naiad._engine.stages import OfferedStages
 from naiad._engine.version import ModelVersion
+from naiad._lifecycle.bounded_threads import BoundedThreads
 from naiad._lifecycle.preparation import Preparer
-from naiad._lifecycle.prepared import Prepared, PreparedModel
+from naiad._lifecycle.prepared import Held, Prepared, PreparedModel
 from naiad._lifecycle.servables import loading
 from naiad._plugins.known_plugins import needs_of
 from naiad._plugins.registry import PluginRegistry
@@ -21,11 +19,14 @@ from naiad.backend import Model, ModelContext
 from naiad.codec import BatchCodec
 from naiad.errors import ConfigError, InvalidArgumentError, NaiadError
 from naiad.extend import GateFactory, LoopRunner
+from naiad.foreign_errors import logged
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
 from naiad.threads import on_own_thread
 from naiad.warmup import Warmup
+from naiad_config import Paths
 from naiad_config.labels import read_labels
+from naiad_config.stores import Location
 from naiad_statistics.versions import VersionCounters
 
 SECONDS_TO_CLOSE = 30.0
@@ -59,9 +60,9 @@ class Loader:
         self._retries: int = settings["model-load-retry-count"]
         self._short_switch_interval = nullcontext if runner is None else runner.short_switch_interval
 
-    async def prepare(self, name: str, directory: Path, override: str) -> Prepared:
+    async def prepare(self, name: str, directory: Location, override: str, held: Held, sent: Paths) -> Prepared:
         """A model ready to be loaded. Its backend opens the model's files for that, which may fail for a while only."""
-        prepare = partial(self.threads.run, self._preparer.prepare, directory, name, override)
+        prepare = partial(self.threads.run, self._preparer.prepare, directory, name, override, held, sent)
         with self._short_switch_interval():
             return await self._tried(name, "preparing it", prepare)
 

@@ -1,10 +1,9 @@
 """The record of one model: its versions, the state of each, and the reasons for clients and the log."""
 
 import asyncio
-import tempfile
 from dataclasses import dataclass, field
 
-from naiad._lifecycle.prepared import PreparedDependent
+from naiad._lifecycle.prepared import Held, PreparedDependent
 from naiad._lifecycle.servables import readiness_of
 from naiad.errors import ModelNotReadyError, NaiadError, NotFoundError
 from naiad.reports import IndexEntry
@@ -28,8 +27,8 @@ class ModelRecord:
     """One model of the server. Changed only by `Models`, under `lock` where a load is under way.
 
     `serving` are the READY versions; `states` has every version that was ever to be loaded. `reason` says why there is
-    no version at all, `reload_error` why the last reload failed while the earlier versions serve on. `folder` holds
-    the files of the load request that the versions come from. `explicit` models were loaded by name, and not only for
+    no version at all, `reload_error` why the last reload failed while the earlier versions serve on. `held` is what
+    the versions that serve need until they are closed. `explicit` models were loaded by name, and not only for
     a model that depends on them; `ambiguous` ones are in several repositories. `prepared` is bound to the models that
     it `depends` on.
     """
@@ -46,7 +45,7 @@ class ModelRecord:
     ambiguous: bool = False
     prepared: PreparedDependent | None = None
     depends: tuple[str, ...] = ()
-    folder: "tempfile.TemporaryDirectory[str] | None" = None
+    held: Held = field(default_factory=list)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def succeeded(self) -> None:

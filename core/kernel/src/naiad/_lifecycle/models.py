@@ -3,29 +3,33 @@
 import asyncio
 import functools
 import logging
+import sys
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from naiad._engine.bounded_threads import lent
-from naiad._engine.load_waits import LoadWaits
 from naiad._lifecycle.binding import Binder, refused
+from naiad._lifecycle.bounded_threads import lent
+from naiad._lifecycle.load_waits import LoadWaits
 from naiad._lifecycle.loading import Loader
 from naiad._lifecycle.model_record import LOADING, ModelRecord, VersionState
 from naiad._lifecycle.model_registry import ModelRegistry
-from naiad._lifecycle.overrides import unpacked
-from naiad._lifecycle.prepared import PreparedDependent
+from naiad._lifecycle.prepared import Held, PreparedDependent, release
 from naiad._lifecycle.repository import RepositoryReader, not_found
 from naiad._lifecycle.servables import has_requests, loading
-from naiad._lifecycle.version_swapper import Folder, VersionSwapper
+from naiad._lifecycle.version_swapper import VersionSwapper
 from naiad.errors import InvalidArgumentError, NaiadError, ShuttingDownError
 from naiad.options import Settings
 from naiad.reports import IndexEntry
 from naiad.servables import Servable
+from naiad_config import Files, Paths
+from naiad_config.errors import foreign_cause
+from naiad_config.overrides import unpacked
 from naiad_config.repository import is_folder_name
+from naiad_config.stores import Location, Root
 
 _logger = logging.getLogger("naiad.model")
 
@@ -36,8 +40,7 @@ class Models(ModelRegistry):
     `closed` says that there will be no more loads; `alive` are all versions that are not freed.
     """
 
-    def __init__(self, loader: Loader, settings: Settings) -> None:
-        roots = list({Path(root).resolve(): Path(root).absolute() for root in settings["model-repository"]}.values())
+    def __init__(self, loader: Loader, settings: Settings, roots: Sequence[Root]) -> None:
         super().__init__(RepositoryReader(roots, compares_content=settings["model-control-mode"] != "none"))
         self._loader = loader
         self._load_slots = asyncio.Semaphore(settings["model-load-thread-count"])
@@ -50,12 +53,14 @@ class Models(ModelRegistry):
         self.closed = False
 
     def index(self, only_ready: bool = False) -> list[IndexEntry]:
-        """Every model, version and state; the reason of a version that loads is the progress of its warm-up."""
+        """Every model, version and state; why its repository is away, or the progress of the warm-up of a load."""
         return list(map(self._with_progress, super().index(only_ready)))
 
     def _with_progress(self, entry: IndexEntry) -> IndexEntry:
         version = self._loader.starting.get((entry.name, entry.version)) if entry.state == LOADING else None
-        return entry if version is None else replace(entry, reason=version.progress())
+        listed = self.repositories.index.get(entry.name, entry)
+        reason = listed.reason if version is None else version.progress()
+        return entry if entry.reason or not reason else replace(entry, reason=reason)
 
     async def fresh_index(self, only_ready: bool = False) -> list[IndexEntry]:
         """As `index`, over the folders as they are now; where these cannot be read, as they were."""
@@ -75,7 +80,7 @@ class Models(ModelRegistry):
         listed = sorted(folders) if names is None else list(dict.fromkeys(names))
         await self._load_many({name: folders.get(name, []) for name in listed})
 
-    async def load(self, name: str, config: str = "", files: Mapping[str, bytes] | None = None) -> None:
+    async def load(self, name: str, config: str = "", files: Files | None = None, sent: Paths = ()) -> None:
         """Load or reload one model; the earlier generation serves until the new one is ready, or on if it fails.
 
         The models that it depends on are loaded with it where they do not serve. The load goes on when its caller goes
@@ -94,9 +99,8 @@ class Models(ModelRegistry):
         folders = await self.repositories.find(name)
         if not folders and not files:
             raise not_found(name)
-        await self._owned(name, self._load(name, folders, config, files or {}, again=True))
-        record = self.records.get(name)
-        if record is not None:  # it may have been unloaded since
+        await self._owned(name, self._load(name, folders, config, files, sent, again=True))
+        if (record := self.records.get(name)) is not None:  # it may have been unloaded since
             record.explicit = True
 
     async def unload(self, name: str, dependents: bool = False) -> None:
@@ -105,8 +109,7 @@ class Models(ModelRegistry):
         With `dependents` so are the models that it depends on, that were not loaded by name and that no other model
         depends on.
         """
-        record = self.records.get(name)
-        if record is None:
+        if (record := self.records.get(name)) is None:
             return
         async with record.lock:
             unneeded = self._binder.unneeded(record) if dependents else []
@@ -131,8 +134,9 @@ class Models(ModelRegistry):
         if not waiter:
             yield
             return
-        with self._load_waits.nested(waiter, name):
-            async with self._loader.threads.lent(), lent(self._load_slots):  # gets them back in the order of any load
+        self._load_waits.check(waiter, name)
+        with self._load_waits.waiting(waiter, name):
+            async with lent(self._loader.threads.slots), lent(self._load_slots):  # back in the order of loads
                 yield
 
     def has_work(self) -> bool:
@@ -171,20 +175,17 @@ class Models(ModelRegistry):
 
     # The steps of a load
 
-    async def _load_many(self, models: Mapping[str, Sequence[Path]]) -> None:
+    async def _load_many(self, models: Mapping[str, Sequence[Location]]) -> None:
         await asyncio.gather(*(self._load_quietly(name, folders, explicit=True) for name, folders in models.items()))
 
-    async def _load_quietly(self, name: str, folders: Sequence[Path], explicit: bool = False) -> None:
+    async def _load_quietly(self, name: str, folders: Sequence[Location], explicit: bool = False) -> None:
         if not folders:
             self.records.setdefault(name, ModelRecord(name)).reason = str(not_found(name))
             _logger.error("%s", not_found(name), extra={"model": name})
             return
-        try:
+        with suppress(NaiadError):  # it was logged
             await self._owned(name, self._load(name, folders))
-        except NaiadError as error:
-            _logger.error("model '%s' is UNAVAILABLE: %s", name, error, extra={"model": name})
-        record = self.records.get(name)
-        if record is not None and explicit:
+        if (record := self.records.get(name)) is not None and explicit:
             record.explicit = True
 
     async def _owned(self, name: str, work: Coroutine[Any, Any, None]) -> None:
@@ -213,12 +214,13 @@ class Models(ModelRegistry):
     async def _load(
         self,
         name: str,
-        folders: Sequence[Path],
+        folders: Sequence[Location],
         config: str = "",
-        files: Mapping[str, bytes] | None = None,
+        files: Files | None = None,
+        sent: Paths = (),
         again: bool = False,
     ) -> None:
-        """`again` tries what has failed although nothing has changed."""
+        """`sent` are the paths of files that a client sent; `again` tries what has failed and has not changed."""
         if self.closed:
             raise ShuttingDownError("the server is stopping and loads no model")
         record = self.records.setdefault(name, ModelRecord(name))
@@ -229,28 +231,32 @@ class Models(ModelRegistry):
             if same and not (again and record.has_failed()):
                 return
             record.unloaded, record.fingerprint, record.overridden, record.reason = False, fingerprint, bool(config), ""
-            folder = None
+            held: Held = []
             try:
                 if files:
                     with loading(name):
-                        folder = await self.repositories.threads.run(unpacked, files)
-                    folders = [Path(folder.name)]
-                await self._replace_generation(record, _only(name, folders), config, folder, again)
+                        folder = await self.repositories.threads.run(unpacked, files, folders)
+                    held, folders = [folder], [Path(folder.name)]
+                await self._replace_generation(record, _only(name, folders), config, held, sent, again)
             except NaiadError as error:
                 record.failed(error)
                 self._binder.follow(name)
                 error.args = (f"failed to load '{name}', {error}",)  # what clients of Triton look for
+                end = "was not reloaded and serves on as it was" if record.serving else "is UNAVAILABLE"
+                _logger.error(
+                    "model '%s' %s: %s", name, end, error, exc_info=foreign_cause(error), extra={"model": name}
+                )
                 raise
             finally:
-                if folder is not None and record.folder is not folder:
-                    await self.repositories.threads.run(folder.cleanup)
+                if held and record.held is not held:
+                    await self.repositories.threads.run(release, held, sys.exception())
 
     async def _replace_generation(
-        self, record: ModelRecord, directory: Path, config: str, folder: Folder | None, again: bool
+        self, record: ModelRecord, directory: Location, config: str, held: Held, sent: Paths, again: bool
     ) -> None:
         started = monotonic()
         async with self._load_slots:
-            prepared = await self._loader.prepare(record.name, directory, config)
+            prepared = await self._loader.prepare(record.name, directory, config, held, sent)
             for context in prepared.contexts:
                 if context.version not in record.serving:
                     record.states[context.version] = VersionState(LOADING)
@@ -259,8 +265,8 @@ class Models(ModelRegistry):
                 versions = await self._loader.load(prepared)
                 record.prepared, record.depends = None, ()
         if prepared.dependent is not None:
-            versions, folder = await self._bound(record, prepared.dependent, again), None
-        self._swapper.swap(record, versions, folder)
+            versions, held = await self._bound(record, prepared.dependent, again), []
+        self._swapper.swap(record, versions, held)
         record.succeeded()
         self._binder.follow(record.name)
         for version, loaded in versions.items():
@@ -311,7 +317,7 @@ class Models(ModelRegistry):
         return ""
 
 
-def _only(name: str, folders: Sequence[Path]) -> Path:
+def _only(name: str, folders: Sequence[Location]) -> Location:
     if len(folders) > 1:
         raise InvalidArgumentError(
             f"failed to poll model '{name}': not unique across all model repositories; "

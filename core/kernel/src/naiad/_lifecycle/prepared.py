@@ -1,10 +1,12 @@
-"""Prepared models: configurations that were read, completed and checked, and wait for instances or for other models."""
+"""Prepared models: configurations that were read, completed and checked, and what they hold until they are closed."""
 
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from naiad.backend import Backend, ModelContext, Placement
 from naiad.extend import MakeWorker
+from naiad.foreign_errors import logged
 from naiad.scheduler import SchedulerFactory
 from naiad.servables import PreparedServable
 from naiad_config import ModelConfig
@@ -54,3 +56,15 @@ class PreparedDependent(_Contexts):
 
 
 Prepared: TypeAlias = PreparedModel | PreparedDependent
+
+Held = list[AbstractContextManager[Any]]
+"""What the versions of a model need until they are closed, in the order in which it was entered."""
+
+
+def release(held: Held, error: BaseException | None = None) -> None:
+    """Leave what was held, the last first, with the error of the load that failed. Blocks; what it raises is logged."""
+    with logged("releasing the files of a model"):
+        stack = ExitStack()
+        for each in held:
+            stack.push(each)
+        stack.__exit__(type(error) if error else None, error, None)

@@ -1,7 +1,8 @@
 """Servables as the kernel serves them, and calls of their code: whatever that raises is logged and contained."""
 
-from naiad._engine.containment import contained, logged
 from naiad.errors import InternalError, NaiadError
+from naiad.foreign_errors import contained, logged
+from naiad.in_flight import Occupancy
 from naiad.reports import InstanceReport, Readiness
 from naiad.servables import Servable
 from naiad_statistics.reports import ModelStatistics
@@ -44,6 +45,13 @@ def has_requests(version: Servable) -> bool:
     with logged(f"counting the requests of {label(version)}", model=version.name):
         return bool(version.outstanding)
     return False
+
+
+def occupancy_of(version: Servable) -> list[Occupancy]:
+    """Its limited resources that are in use; none where the servable raises."""
+    with logged(f"reading the occupancy of {label(version)}", model=version.name):
+        return [*version.occupancy()]
+    return []
 
 
 async def drain(version: Servable) -> None:

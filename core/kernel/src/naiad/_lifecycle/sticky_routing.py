@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from naiad._engine.containment import logged
 from naiad._lifecycle.servables import drain, label
 from naiad.codec import StickyRoutes
+from naiad.foreign_errors import logged
 from naiad.servables import Servable
 from naiad.types import Request
 

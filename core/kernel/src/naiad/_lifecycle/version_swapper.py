@@ -1,18 +1,16 @@
 """The version swapper: puts new versions into service, drains and closes the old ones, and loses no request."""
 
 import asyncio
-import tempfile
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
 from naiad._lifecycle.model_record import UNAVAILABLE, UNLOADED, UNLOADING, ModelRecord, VersionState
 from naiad._lifecycle.model_registry import ModelRegistry
+from naiad._lifecycle.prepared import Held, release
 from naiad._lifecycle.servables import close, drain, has_requests
 from naiad.servables import Servable
 from naiad.threads import on_own_thread
-
-Folder = tempfile.TemporaryDirectory[str]
 
 
 class VersionSwapper:
@@ -34,14 +32,14 @@ class VersionSwapper:
         self._retired = retired
 
     def swap(
-        self, record: ModelRecord, successors: Mapping[int, Servable], folder: Folder | None = None, why: str = ""
+        self, record: ModelRecord, successors: Mapping[int, Servable], held: Held | None = None, why: str = ""
     ) -> None:
         """Let the successors serve from now on; drain and close the others.
 
         `why` is the reason for versions that are not replaced, where they were not unloaded on purpose.
         """
         retired, record.serving = record.serving, dict(successors)
-        old_folder, record.folder = record.folder, folder
+        old_held, record.held = record.held, held or []
         self.alive.update(successors.values())
         if successors:
             self._registry.serving_versions[record.name] = {**successors, 0: successors[max(successors)]}
@@ -51,7 +49,7 @@ class VersionSwapper:
         for version in retired:
             if version not in successors:
                 record.states[version] = VersionState(UNLOADING, why)
-        self._own(self._retire(record, list(retired.values()), old_folder))
+        self._own(self._retire(record, list(retired.values()), old_held))
 
     async def close(self, grace: float) -> bool:
         """Drain all versions within `grace` seconds, then close them; whether all of it ended in time."""
@@ -62,18 +60,16 @@ class VersionSwapper:
         self._registry.serving_versions.clear()
         remaining = max(0.1, deadline - monotonic())
         ended = await asyncio.gather(*(close(version, remaining) for version in self.alive))
-        folders = [record.folder for record in self._registry.records.values() if record.folder is not None]
-        if folders:
-            removals = [on_own_thread("naiad-remove-files", folder.cleanup) for folder in folders]
-            await asyncio.wait(map(asyncio.ensure_future, removals), timeout=remaining)
+        releases = [_release(record.held) for record in self._registry.records.values() if record.held]
+        if releases:
+            await asyncio.wait(map(asyncio.ensure_future, releases), timeout=remaining)
         return all(ended)
 
-    async def _retire(self, record: ModelRecord, versions: Sequence[Servable], folder: Folder | None) -> None:
+    async def _retire(self, record: ModelRecord, versions: Sequence[Servable], held: Held) -> None:
         try:
             await asyncio.gather(*(self._end(record, version) for version in versions))
         finally:
-            if folder is not None:
-                await on_own_thread("naiad-remove-files", folder.cleanup)
+            await _release(held)
         await self._retired(record)
 
     async def _end(self, record: ModelRecord, version: Servable) -> None:
@@ -87,6 +83,11 @@ class VersionSwapper:
         state = record.states.get(version.version)
         if state is not None and state.state == UNLOADING:
             record.states[version.version] = VersionState(UNAVAILABLE, state.reason or UNLOADED)
+
+
+async def _release(held: Held) -> None:
+    if held:
+        await on_own_thread("naiad-remove-files", release, held)
 
 
 async def _drained(versions: Collection[Servable]) -> None:

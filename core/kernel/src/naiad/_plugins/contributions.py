@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from naiad.cache import CacheFactory
     from naiad.frontend import Frontend
     from naiad.options import Option
+    from naiad.repositories import RepositoryAgent, RepositoryScheme
     from naiad.scheduler import SchedulerFactory
     from naiad.servables import ServableFactory
-
 
 _CONTRACTS = {
     "naiad_options": ("naiad.options", "Option"),
@@ -25,6 +25,8 @@ _CONTRACTS = {
     "naiad_schedulers": ("naiad.scheduler", "SchedulerFactory"),
     "naiad_caches": ("naiad.cache", "CacheFactory"),
     "naiad_frontends": ("naiad.frontend", "Frontend"),
+    "naiad_repositories": ("naiad.repositories", "RepositoryScheme"),
+    "naiad_repository_agents": ("naiad.repositories", "RepositoryAgent"),
     "naiad_gates": ("naiad.extend", "GateFactory"),
     "naiad_services": ("naiad.extend", "Service"),
     "naiad_stages": ("naiad.extend", "RequestStage"),
@@ -33,6 +35,15 @@ _CONTRACTS = {
     "naiad_runners": ("naiad.extend", "LoopRunner"),
     "naiad_warmup": ("naiad.warmup", "Warmup"),
 }
+_NAMED = {
+    "schedulers": "scheduler",
+    "servables": "servable",
+    "frontends": "frontend",
+    "caches": "cache",
+    "repositories": "repository scheme",
+    "repository_agents": "repository agent",
+}
+"""The hooks of start-up whose objects have a name, each with the kind of its contributions."""
 _LATER = ("gates", "services", "stages", "workers", "runners", "warmup")
 """The hooks that are called when a server starts or a model is loaded; the objects have no name before."""
 
@@ -63,13 +74,14 @@ class Contributions:
     frontends: "tuple[Frontend, ...]" = ()
     caches: "tuple[CacheFactory, ...]" = ()
     servables: "tuple[ServableFactory, ...]" = ()
+    repositories: "tuple[RepositoryScheme, ...]" = ()
+    repository_agents: "tuple[RepositoryAgent, ...]" = ()
     later: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, hooks: pluggy.PluginManager) -> "Contributions":
         """Call the start-up hooks of a plugin, options first. Raises PluginError for objects of another contract."""
-        kinds = ("options", "backends", "schedulers", "frontends", "caches", "servables")
-        objects = {kind: call(hooks, f"naiad_{kind}") for kind in kinds}
+        objects = {kind: call(hooks, f"naiad_{kind}") for kind in ("options", "backends", *_NAMED)}
         later = tuple(kind for kind in _LATER if getattr(hooks.hook, f"naiad_{kind}").get_hookimpls())
         return cls(**objects, later=later)
 
@@ -78,10 +90,7 @@ class Contributions:
         names = {"runners": "event loop", "warmup": "samples"}
         return (
             *(_of_backend(each.traits) for each in self.backends),
-            *(Contribution("scheduler", each.name) for each in self.schedulers),
-            *(Contribution("servable", each.name) for each in self.servables),
-            *(Contribution("frontend", each.name) for each in self.frontends),
-            *(Contribution("cache", each.name) for each in self.caches),
+            *(Contribution(kind, each.name) for kinds, kind in _NAMED.items() for each in getattr(self, kinds)),
             *(Contribution(kind.removesuffix("s"), names.get(kind, plugin)) for kind in self.later),
             *(Contribution("options", f"--{each.name}") for each in self.options),
         )

@@ -37,6 +37,7 @@ KERNEL_OPTIONS = (
     ),
     Option("model-config-name", "", "use configs/NAME.pbtxt of a model where it has one", metavar="NAME"),
     Option("disable-auto-complete-config", False, "take every config.pbtxt as it is, without completing it", boolean),
+    Option("allow-uploaded-code", False, "let load requests bring files that are code, which runs here", boolean),
     Option("model-load-thread-count", 4, "how many models load at the same time", positive, "N"),
     Option("model-load-retry-count", 0, "how often a failed load is tried again", _count, "N"),
     Option(

@@ -29,19 +29,26 @@ KNOWN_PLUGINS = (
     KnownPlugin("naiad-cache-local", {"cache": "local"}),
     KnownPlugin("naiad-cache-redis", {"cache": "redis"}),
     KnownPlugin("naiad-caffe2", {"backend": "caffe2"}, extra="cpu"),
-    KnownPlugin("naiad-custom", {"backend": "custom python"}),
-    KnownPlugin("naiad-explain", {"parameter": "explain", "option": "allow-explain"}),
+    KnownPlugin("naiad-custom", {"backend": "custom python", "option": "backend-directory", "service": "custom"}),
+    KnownPlugin(
+        "naiad-dashboard",
+        {
+            "frontend": "dashboard",
+            "service": "dashboard",
+            "option": "allow-dashboard dashboard-address dashboard-port dashboard-root-path",
+        },
+    ),
+    KnownPlugin("naiad-explain", {"parameter": "naiad_explain", "option": "allow-explain"}),
     KnownPlugin(
         "naiad-grpc",
         {
             "frontend": "grpc",
             "option": "allow-grpc grpc-address grpc-handshake-timeout grpc-header-forward-pattern "
             "grpc-http2-max-ping-strikes grpc-http2-max-pings-without-data "
-            "grpc-http2-min-recv-ping-interval-without-data "
-            "grpc-infer-response-compression-level grpc-keepalive-permit-without-calls "
-            "grpc-keepalive-time grpc-keepalive-timeout grpc-max-calls grpc-max-concurrent-streams "
-            "grpc-max-connection-age grpc-max-connection-age-grace grpc-max-connection-idle grpc-max-connections "
-            "grpc-max-message-size grpc-max-response-size grpc-port "
+            "grpc-http2-min-recv-ping-interval-without-data grpc-infer-response-compression-level "
+            "grpc-keepalive-permit-without-calls grpc-keepalive-time grpc-keepalive-timeout grpc-max-calls "
+            "grpc-max-concurrent-streams grpc-max-connection-age grpc-max-connection-age-grace "
+            "grpc-max-connection-idle grpc-max-connections grpc-max-message-size grpc-max-response-size grpc-port "
             "grpc-restricted-protocol grpc-root-cert grpc-server-cert grpc-server-key grpc-transport grpc-use-ssl "
             "grpc-use-ssl-mutual reuse-grpc-port",
         },
@@ -69,8 +76,18 @@ KNOWN_PLUGINS = (
     KnownPlugin("naiad-model-calls", {"service": "model-calls"}),
     KnownPlugin("naiad-onnx", {"backend": "onnxruntime"}, extra="cpu"),
     KnownPlugin("naiad-openvino", {"backend": "openvino"}, extra="cpu"),
-    KnownPlugin("naiad-process-workers", {"worker": "process", "option": "isolation"}),
+    KnownPlugin(
+        "naiad-process-workers",
+        {"worker": "process", "service": "process-workers", "option": "allow-model-requirements isolation"},
+    ),
     KnownPlugin("naiad-rate-limiter", {"option": "rate-limit rate-limit-resource"}),
+    KnownPlugin(
+        "naiad-repository-agents",
+        {
+            "repository agent": "checksum signature",
+            "option": "require-signed signature-certificates signature-public-key",
+        },
+    ),
     KnownPlugin("naiad-scheduler-dynamic", {"scheduler": "dynamic dynamic_batching"}),
     KnownPlugin("naiad-scheduler-ensemble", {"servable": "ensemble"}),
     KnownPlugin("naiad-scheduler-sequence", {"scheduler": "sequence sequence_batching"}),
@@ -78,6 +95,7 @@ KNOWN_PLUGINS = (
         "naiad-shared-memory",
         {"service": "shared-memory", "option": "allow-client-shm max-shared-memory-regions shared-memory-lending"},
     ),
+    KnownPlugin("naiad-store", {"repository scheme": "as gs s3", "option": "store-cache store-cache-size"}),
     KnownPlugin("naiad-tensorflow", {"backend": "tensorflow"}, extra="cpu"),
     KnownPlugin("naiad-tensorrt", {"backend": "tensorrt"}, extra="tensorrt"),
     KnownPlugin("naiad-torch", {"backend": "pytorch"}, extra="cpu"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from naiad.extend import GateFactory, LoopRunner, RequestStage, Service, StageContext, WorkerKind
     from naiad.frontend import Frontend
     from naiad.options import Option, Settings
+    from naiad.repositories import RepositoryAgent, RepositoryScheme
     from naiad.scheduler import SchedulerFactory
     from naiad.servables import ServableFactory
     from naiad.warmup import Warmup
@@ -56,7 +57,8 @@ class PluginRegistry:
 
     def check(self) -> None:
         """Raise PluginError when two plugins contribute something of one name."""
-        for lookup in (self.options, self.backends, self.schedulers, self.servables, self.frontends, self.caches):
+        first = (self.options, self.backends, self.schedulers, self.servables, self.frontends, self.caches)
+        for lookup in (*first, self.repository_schemes, self.repository_agents):
             lookup()
 
     # Contributions of start-up; raise PluginError when two share a name
@@ -70,11 +72,10 @@ class PluginRegistry:
 
     def backends(self) -> "Mapping[str, Backend]":
         """Every backend, by its name and by its aliases."""
-
-        def named(each: Contributions) -> "_Named[Backend]":
-            return [(name, it) for it in each.backends for name in (it.traits.name, *it.traits.aliases)]
-
-        return self._by_name("backend", named)
+        return self._by_name(
+            "backend",
+            lambda each: [(name, it) for it in each.backends for name in (it.traits.name, *it.traits.aliases)],
+        )
 
     def schedulers(self) -> "tuple[SchedulerFactory, ...]":
         """Every kind of scheduler, of which no two serve one scheduling choice."""
@@ -93,19 +94,23 @@ class PluginRegistry:
         """Every factory of servables by name."""
         return self._by_name("servable", lambda each: [(it.name, it) for it in each.servables])
 
-    # One contribution; raise NotFoundError with what is installed and what to install
+    def repository_schemes(self) -> "Mapping[str, RepositoryScheme]":
+        """Every kind of model repository that is not a folder, by the scheme of its URLs."""
+        return self._by_name("repository scheme", lambda each: [(it.name, it) for it in each.repositories])
 
-    def cache(self, name: str) -> "CacheFactory":
-        """The kind of cache of that name."""
-        return self.find("cache", name, self.caches())
+    def repository_agents(self) -> "Mapping[str, RepositoryAgent]":
+        """Every repository agent by name."""
+        return self._by_name("repository agent", lambda each: [(it.name, it) for it in each.repository_agents])
+
+    # One contribution; raise NotFoundError with what is installed and what to install
 
     def backend(self, name: str) -> "Backend":
         """The backend of that name or alias."""
         return self.find("backend", name, self.backends())
 
-    def frontend(self, name: str) -> "Frontend":
-        """The frontend of that name."""
-        return self.find("frontend", name, self.frontends())
+    def repository_scheme(self, name: str) -> "RepositoryScheme":
+        """The kind of model repository whose URLs have that scheme."""
+        return self.find("repository scheme", name, self.repository_schemes())
 
     def scheduler(self, name: str) -> "SchedulerFactory":
         """The kind of scheduler of that name, or for that scheduling choice (`dynamic_batching`)."""

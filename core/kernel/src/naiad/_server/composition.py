@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from naiad._engine.worker_kinds import KERNEL_KINDS
 from naiad._lifecycle.loading import Loader
 from naiad._lifecycle.models import Models
 from naiad._lifecycle.preparation import Preparer
 from naiad._plugins.registry import PluginRegistry
 from naiad._server.frontends import Frontends
 from naiad._server.services import Services
-from naiad.extend import GateFactory, LoopRunner, ModelService
+from naiad.extend import BackendSource, GateFactory, LoopRunner, ModelService
 from naiad.metrics import Metrics
 from naiad.options import Settings
 from naiad.server import Named
+from naiad.workers import ThreadKind
+from naiad_config.stores import roots_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,13 @@ def compose(plugins: PluginRegistry, settings: Settings, runner: LoopRunner | No
     """
     services = Services(plugins, settings, own)
     gates = plugins.gates(settings)
-    workers = (*plugins.workers(settings, runner), *KERNEL_KINDS)
+    workers = (*plugins.workers(settings, runner), ThreadKind())
     of_models = [service for service in services if isinstance(service, ModelService)]
-    preparer = Preparer(plugins, settings, services.require, services.find(Metrics), workers, of_models)
+    sources = [service for service in services if isinstance(service, BackendSource)]
+    preparer = Preparer(plugins, settings, services.require, services.find(Metrics), workers, of_models, sources)
     loader = Loader(preparer, plugins, settings, gates, runner)
-    models = Models(loader, settings)
+    roots = roots_of(settings["model-repository"], plugins.repository_scheme, settings)
+    models = Models(loader, settings, roots)
     frontends = Frontends(tuple(plugins.frontends().values()))
     return Parts(services, gates, models, frontends)
 
@@ -45,8 +48,9 @@ def compose(plugins: PluginRegistry, settings: Settings, runner: LoopRunner | No
 def compose_preparer(plugins: PluginRegistry, settings: Settings) -> Preparer:
     """What prepares models as a server with these plugins and settings does, and loads none."""
     services = Services(plugins, settings)
-    workers = (*plugins.workers(settings, None), *KERNEL_KINDS)
-    return Preparer(plugins, settings, services.require, services.find(Metrics), workers)
+    workers = (*plugins.workers(settings, None), ThreadKind())
+    sources = [service for service in services if isinstance(service, BackendSource)]
+    return Preparer(plugins, settings, services.require, services.find(Metrics), workers, (), sources)
 
 
 def plugins_of(plugins: Sequence[object] | None) -> PluginRegistry:

@@ -5,8 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from naiad._engine.containment import logged
 from naiad._server.services import start_part
+from naiad.foreign_errors import logged
 from naiad.frontend import Frontend, KnowsClients
 from naiad.server import ServerApi
 

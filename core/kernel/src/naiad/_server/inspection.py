@@ -13,7 +13,7 @@ from naiad.scheduler import SchedulerFactory
 from naiad_config import ModelConfig
 from naiad_config.labels import read_labels
 from naiad_config.normalisation import normalise, scheduler_name
-from naiad_config.repository import scan
+from naiad_config.stores import Location, roots_of, scan
 from naiad_config.text import parse_text_with_positions
 from naiad_config.validation import problems
 from naiad_tensors import gpus
@@ -24,15 +24,15 @@ class ModelInspector:
 
     def __init__(self, plugins: PluginRegistry, settings: Settings | None = None) -> None:
         self._plugins = plugins
-        settings = Settings(plugins.options(), {}) if settings is None else settings
-        self._preparer = compose_preparer(plugins, settings)
+        self._settings = Settings(plugins.options(), {}) if settings is None else settings
+        self._preparer = compose_preparer(plugins, self._settings)
 
     def problems(self, repositories: Sequence[str | Path]) -> Mapping[str, Sequence[str]]:
         """The problems of each model by its name; none for a sound one.
 
         Raises NotFoundError without such a repository.
         """
-        folders = scan([Path(root).absolute() for root in repositories])
+        folders = scan(roots_of(repositories, self._plugins.repository_scheme, self._settings))
         prepared: dict[str, Prepared] = {}
         every = {name: self._problems(name, folders[name], prepared) for name in sorted(folders)}
         broken = {name: problems for name, problems in every.items() if problems}
@@ -59,7 +59,7 @@ class ModelInspector:
         """The kind of scheduler of a model. Raises NotFoundError with what is installed and what to install."""
         return self._plugins.scheduler(scheduler_name(config))
 
-    def _problems(self, name: str, folders: Sequence[Path], prepared: dict[str, Prepared]) -> Sequence[str]:
+    def _problems(self, name: str, folders: Sequence[Location], prepared: dict[str, Prepared]) -> Sequence[str]:
         """Those of one model, which is put among the prepared ones if it can be."""
         if len(folders) > 1:
             return [f"the model is in more than one repository: {', '.join(str(folder.parent) for folder in folders)}"]

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from naiad._engine.containment import logged
 from naiad._lifecycle.servables import label
 from naiad._plugins.registry import PluginRegistry
 from naiad._server.services import Services
+from naiad.foreign_errors import logged
 from naiad.reports import SequenceCounts, VersionReport
 from naiad.servables import Servable
 

@@ -10,9 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from naiad import reports
-from naiad._engine.containment import contained
-from naiad._engine.version import occupancy_of
-from naiad._lifecycle.servables import instances_of, label, readiness_of
+from naiad._lifecycle.servables import instances_of, label, occupancy_of, readiness_of
 from naiad._server.composition import compose, plugins_of
 from naiad._server.reports import extensions_of, reports_of
 from naiad._server.responses import responses, single_response
@@ -23,11 +21,12 @@ from naiad._version import __version__
 from naiad.cache import CacheFactory
 from naiad.errors import NaiadError, ShuttingDownError, UnavailableError
 from naiad.extend import LoopRunner
+from naiad.foreign_errors import contained
 from naiad.in_flight import Occupancy, SubmittedRequest
 from naiad.options import Settings
 from naiad.server import Deliver, Named, ServiceT
 from naiad.types import Request, Response
-from naiad_config import ModelConfig
+from naiad_config import Files, ModelConfig
 from naiad_statistics.reports import ModelStatistics
 
 _logger = logging.getLogger("naiad")
@@ -208,7 +207,7 @@ class Server:
 
     def cache_factory(self, name: str) -> CacheFactory:
         """The kind of cache of that name. Raises NotFoundError with what is installed and what to install."""
-        return self.plugins.cache(name)
+        return self.plugins.find("cache", name, self.plugins.caches())
 
     # What is served
 
@@ -248,7 +247,7 @@ class Server:
 
     def occupancy(self) -> Iterator[Occupancy]:
         """The instances of each version that executes something, and what servables limit besides."""
-        return occupancy_of(self._models.alive)
+        return (each for version in self._models.alive for each in occupancy_of(version))
 
     def index(self, ready: bool = False) -> list[reports.IndexEntry]:
         """Every model of the repositories with its versions, states and reasons, as of the last read of the disk."""
@@ -261,12 +260,12 @@ class Server:
     # Model control
 
     async def load(
-        self, name: str, config: str = "", files: Mapping[str, bytes] | None = None, *, within: str = ""
+        self, name: str, config: str = "", files: Files | None = None, *, within: str = "", trusted: bool = True
     ) -> None:
         """See `ServerApi.load`."""
         async with self._models.nested(within, name):
             self._require_explicit_control()
-            await self._models.load(name, config, files)
+            await self._models.load(name, config, files, () if trusted else tuple(files or ()))
 
     async def unload(self, name: str, unload_dependents: bool = False, *, within: str = "") -> None:
         """See `ServerApi.unload`. A server that stops unloads all models anyway."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from naiad._engine.containment import contained
 from naiad._plugins.registry import PluginRegistry
 from naiad._server.stop_steps import StopSteps
 from naiad.errors import PluginError, UnsupportedError
 from naiad.extend import Service
+from naiad.foreign_errors import contained
 from naiad.frontend import Frontend
 from naiad.options import Settings
 from naiad.server import Named, ServerApi, ServiceT

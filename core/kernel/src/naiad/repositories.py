@@ -1,0 +1,42 @@
+"""Model repositories that are not folders, and repository agents, which guard model files before these are loaded."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from naiad.options import Settings
+from naiad_config.stores import RepositoryScheme as RepositoryScheme
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedModel:
+    """A model before its load: its folder, as the agent before this one has it, and the agent's own `parameters`.
+
+    These are empty for an agent that the configuration does not name.
+    """
+
+    name: str
+    directory: Path
+    parameters: Mapping[str, str]
+    settings: Settings
+
+
+@runtime_checkable
+class RepositoryAgent(Protocol):
+    """Guards the folders of models, or puts others in their stead, before they are loaded or checked."""
+
+    @property
+    def name(self) -> str:
+        """Its name in `model_repository_agents`."""
+
+    def required(self, settings: Settings) -> bool:
+        """Whether it guards every model, where the configuration does not name it before all agents that it names."""
+
+    def guard(self, model: GuardedModel) -> AbstractContextManager[Path]:
+        """What a thread enters before the load, for the folder to load from. Raise NaiadError to refuse the model.
+
+        It is left, after those of later agents, with the error of a load that failed, or when all that was loaded is
+        closed. A model that depends on others, such as an ensemble, needs its folder no longer than its load takes.
+        """
