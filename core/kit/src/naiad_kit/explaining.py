@@ -1,4 +1,4 @@
-"""Explain protocol: the request parameter `explain`, and the response parameter with the timeline as JSON.
+"""Explain protocol: the request parameter `naiad_explain`, and the response parameter with the timeline as JSON.
 
 docs/explain.md describes the timeline. The stage of naiad-explain removes the parameter before the model gets the
 request.
@@ -14,8 +14,8 @@ from naiad.types import ParameterValue, Response
 
 _T = TypeVar("_T")
 
-EXPLAIN = "explain"
-"""The name of the parameter, of requests and of responses."""
+EXPLAIN = "naiad_explain"
+"""The name of the parameter, of requests and of responses. Names with `naiad_` in front are reserved for the server."""
 
 EXPLAIN_HEADER = "naiad-explain"
 """The HTTP header, and the key of gRPC metadata, with the meaning of the parameter; `1` asks for a timeline."""
@@ -29,7 +29,7 @@ def asks(parameters: Mapping[str, ParameterValue]) -> bool:
 def encoded_twice(response: Response, encode: Callable[[], _T]) -> _T:
     """The result of `encode` for a response with a timeline, called twice: the timeline has how long the first took.
 
-    A frontend calls this for responses that have a parameter `explain`.
+    A frontend calls this for responses that have this parameter.
     """
     started = perf_counter()
     encode()

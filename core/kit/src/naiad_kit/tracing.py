@@ -5,7 +5,7 @@ wire, and ends it; the kernel records the rest.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic_ns
 from typing import Protocol, runtime_checkable
 
@@ -20,6 +20,10 @@ TraceSettings = Mapping[str, str | tuple[str, ...]]
 
 Attributes = Mapping[str, str | int]
 """What is known of a request, by the names of OpenTelemetry's semantic conventions."""
+
+
+BeginTrace = Callable[[str, int, Trace | None], Trace]
+"""Begins the trace of a request to a model and version, around the trace that it has besides."""
 
 
 class EventTrace(ABC):
@@ -110,6 +114,17 @@ class Tracing(Protocol):
 
         `traceparent` and `tracestate` are the caller's W3C headers; in the mode `opentelemetry` a request that the
         caller samples is traced, whatever the rate.
+        """
+
+
+@runtime_checkable
+class FollowsRequests(Protocol):
+    """A tracing service that lets others follow requests too."""
+
+    def follow_next(self, begin: BeginTrace | None) -> None:
+        """Call `begin` for the next request that a frontend receives, and only for that; None takes it back.
+
+        Until then `active` is True. `begin` may call this again.
         """
 
 

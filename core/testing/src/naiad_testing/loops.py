@@ -3,8 +3,9 @@
 import asyncio
 import inspect
 import selectors
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,10 @@ import pytest
 def coroutine_tests(
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> Callable[[pytest.Function], bool | None]:
-    """The hook `pytest_pyfunc_call` for a conftest.py: a test that is a coroutine runs on an event loop of its own."""
+    """The hook `pytest_pyfunc_call` for a conftest.py: a test that is a coroutine runs on an event loop of its own.
+
+    Fixtures that are an `AsyncExitStack` are closed on that loop after the test, with what others have entered there.
+    """
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
@@ -20,10 +24,20 @@ def coroutine_tests(
             return None
         arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
         with asyncio.Runner(loop_factory=loop_factory) as runner:
-            runner.run(pyfuncitem.obj(**arguments))
+            runner.run(_call(pyfuncitem.obj, arguments, pyfuncitem.funcargs.values()))
         return True
 
     return pytest_pyfunc_call
+
+
+async def _call(
+    test: Callable[..., Coroutine[Any, Any, object]], arguments: Mapping[str, Any], fixtures: Iterable[object]
+) -> None:
+    async with AsyncExitStack() as stacks:
+        for fixture in fixtures:
+            if isinstance(fixture, AsyncExitStack):
+                await stacks.enter_async_context(fixture)
+        await test(**arguments)
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
