@@ -159,7 +159,7 @@ def test_infer_asks_for_an_explanation_and_prints_it_below_the_outputs(
         {
             "model_name": "add",
             "model_version": "2",
-            "parameters": {"other": 1, "explain": json.dumps(report)},
+            "parameters": {"other": 1, "naiad_explain": json.dumps(report)},
             "outputs": [{"name": "C", "datatype": "FP32", "shape": [1], "data": [2.0]}],
         },
     )
@@ -169,7 +169,7 @@ def test_infer_asks_for_an_explanation_and_prints_it_below_the_outputs(
     *_, headers, body = server.requests[-1]
     length = next(int(value) for name, value in headers.items() if name.lower() == "inference-header-content-length")
     assert status == 0
-    assert json.loads(body[:length])["parameters"]["explain"] is True
+    assert json.loads(body[:length])["parameters"]["naiad_explain"] is True
     assert capsys.readouterr().out.splitlines() == [
         "add version 2",
         "parameter other = 1",

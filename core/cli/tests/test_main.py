@@ -47,7 +47,7 @@ def test_an_unknown_command_is_answered_with_those_there_are(capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["serve"], "naiad serve: no model repository is given; write naiad serve DIR\n"),
+        (["serve"], "naiad serve: no model repository is given; write naiad serve DIR, or naiad serve model.py\n"),
         (["serve", "--model-repositry=x"], "naiad serve: unknown option --model-repositry. Did you mean"),
         (["check", "no/such/folder"], "no/such/folder' cannot be read: No such file or directory"),
     ],

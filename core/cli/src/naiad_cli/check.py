@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from naiad import PluginRegistry
 from naiad.options import Option, Settings
+from naiad_cli.model_files import ModelFiles
 from naiad_cli.options import add_options, chosen_values, in_order
 from naiad_cli.parser import Parser, Subparsers
 
@@ -16,10 +17,10 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     """Add the command `check` with those options of `naiad serve` that change how a configuration is read."""
     parser = subparsers.add_parser(
         "check",
-        description="Every problem of every model in the repositories DIR. Models are read and completed as by naiad "
-        "serve, but not loaded. The exit status is 1 if there is any problem.",
+        description="Every problem of every model in the repositories DIR, and of the model files FILE. Models are "
+        "read and completed as by naiad serve, but not loaded. The exit status is 1 if there is any problem.",
     )
-    parser.add_argument("repositories", nargs="+", metavar="DIR", help="a model repository")
+    parser.add_argument("repositories", nargs="+", metavar="DIR|FILE", help="a model repository, or a model file")
     add_options(parser, _options(), "how configurations are read")
     parser.rewrite = lambda words: in_order(words, _options())
     parser.set_defaults(run=run)
@@ -34,11 +35,14 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     registry.check()
     settings = Settings(registry.options(), chosen_values(_options(), arguments))
-    models = ModelInspector(registry, settings).problems(arguments.repositories)
-    for name, problems in models.items():
-        print(f"{name}: {_count(len(problems), 'problem') if problems else 'ok'}")
-        for problem in problems:
-            print("  " + problem.replace("\n", "\n  "))
+    with ModelFiles(arguments.repositories, registry) as files:
+        for warning in files.warnings():
+            print(f"warning: {warning}", file=sys.stderr)
+        models = ModelInspector(registry, settings).problems(files.repositories)
+        for name, problems in models.items():
+            print(f"{name}: {_count(len(problems), 'problem') if problems else 'ok'}")
+            for problem in problems:
+                print("  " + files.in_words_of_user(problem).replace("\n", "\n  "))
     broken = sum(bool(problems) for problems in models.values())
     print(f"{_count(len(models), 'model')}, {broken} with problems")
     return 1 if broken else 0

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -40,9 +41,10 @@ class LogStream(Protocol):
 
 
 class LogWriter:
-    """Writes lines in the order in which they were put, whatever streams they are for."""
+    """Writes lines, as `rewrite` makes them, in the order in which they were put, whatever streams they are for."""
 
-    def __init__(self, most_characters: int = MOST_CHARACTERS) -> None:
+    def __init__(self, rewrite: Callable[[str], str] = str, most_characters: int = MOST_CHARACTERS) -> None:
+        self._rewrite = rewrite
         self._most_characters = most_characters
         self._items: SimpleQueue[tuple[LogStream, str] | threading.Event | None] = SimpleQueue()
         self._lock = threading.RLock()  # re-entrant: a `__del__` that runs while it is held may log
@@ -112,7 +114,7 @@ class LogWriter:
 
     def _write(self, stream: LogStream, text: str) -> None:
         try:
-            _write(stream, text)
+            _write(stream, self._rewrite(text))
         except Exception as error:  # noqa: BLE001 - a full disk, a closed stream: the server goes on
             self._complain(error)
         with self._lock:

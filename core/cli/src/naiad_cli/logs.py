@@ -9,13 +9,14 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 from naiad.errors import InvalidArgumentError
 from naiad_cli.log_writer import LogStream, LogWriter, QueuedHandler
+from naiad_kit.access_log import LINES
 from naiad_kit.frontends.log_control import LogControl, switched_off, threshold
 
 _CONTEXT = ("model", "version", "request_id")
@@ -25,16 +26,20 @@ _RESET = "\033[0m"
 
 @contextmanager
 def logging_to(
-    settings: Mapping[str, Any], stdout: LogStream | None = None, stderr: LogStream | None = None
+    settings: Mapping[str, Any],
+    stdout: LogStream | None = None,
+    stderr: LogStream | None = None,
+    rewrite: Callable[[str], str] = str,
 ) -> Iterator[LogControl]:
     """Log as the `log-…` options say, and as before afterwards; what is given changes that in between.
 
     Up to INFO goes to `stdout`, the rest to `stderr` (both the process's own by default), all of it to `log-file` where
-    that is set. Lines of other libraries appear from WARNING up. Raises InvalidArgumentError when the file cannot be
-    opened. A thread writes the lines, so that a slow stream or file delays no other thread.
+    that is set. Lines of other libraries appear from WARNING up. `rewrite` changes the text of each message. Raises
+    InvalidArgumentError when the file cannot be opened. A thread writes the lines, so that a slow stream or file delays
+    no other thread.
     """
     with ExitStack() as undo:
-        writer = LogWriter()
+        writer = LogWriter(rewrite)
         handlers = _handlers(settings, writer, stdout or sys.stdout, stderr or sys.stderr, undo)
         writer.start()
         undo.callback(writer.close)
@@ -120,6 +125,8 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record's line, and its traceback if it has one."""
         message = record.getMessage()
+        if hasattr(record, LINES):
+            return message
         model = getattr(record, "model", "")
         if model and model not in message:
             version = getattr(record, "version", "")
@@ -147,6 +154,8 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line of JSON; a traceback is its `exception`."""
+        if hasattr(record, LINES):
+            return record.getMessage()
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line: dict[str, Any] = {
             "time": f"{moment}.{int(record.created % 1 * 1e6):06d}Z",
@@ -175,7 +184,7 @@ class _Switches:
         self.off: frozenset[str] = frozenset()
 
     def lets_through(self, record: logging.LogRecord) -> bool:
-        return record.levelno < logging.INFO or _letter(record.levelno) not in self.off
+        return record.levelno < logging.INFO or hasattr(record, LINES) or _letter(record.levelno) not in self.off
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from naiad import __version__
 from naiad.errors import NaiadError
+from naiad_cli.extra_commands import EXTRA_COMMANDS, add_extra_command, extra_commands
 from naiad_cli.parser import Parser
 
 
@@ -64,6 +65,13 @@ def _parser(command_name: str) -> Parser:
             importlib.import_module(command.module).add_parser(subparsers)
         else:
             subparsers.add_parser(command.name, help=command.help)
+    if command_name not in {command.name for command in COMMANDS}:
+        extra = extra_commands([command.name for command in COMMANDS])
+        if command_name in extra or command_name in EXTRA_COMMANDS:
+            add_extra_command(command_name, extra, subparsers)
+        for name in extra:
+            if name != command_name:
+                subparsers.add_parser(name, help=f"a command of {extra[name].distribution}")
     subparsers.add_parser("help", help="show this help, or that of a command")
     return parser
 

@@ -6,23 +6,37 @@ import functools
 import logging
 import shutil
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from naiad import PluginRegistry
 from naiad.errors import InvalidArgumentError
-from naiad.options import Settings
+from naiad.options import Option, Settings, boolean
+from naiad.server import Named
 from naiad_cli.logs import logging_to
+from naiad_cli.model_files import ModelFiles
 from naiad_cli.options import add_options, chosen_values, in_order, refuse_unknown
 from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.process_end import end_process, end_process_later, flush
 from naiad_cli.supervisor import Supervisor, is_supervised
 from naiad_cli.terminal import StatusLine
 from naiad_cli.triton_options import take_triton_options, triton_options
-from naiad_kit.frontends.log_control import LogControl
 
 _logger = logging.getLogger("naiad")
 
 _MANY_FILES = 65536
+
+_OWN_OPTIONS = (
+    Option(
+        "reload",
+        False,
+        "load a model again within a second when its files change: --model-control-mode=poll --repository-poll-secs=1",
+        boolean,
+    ),
+    Option("access-log", "off", "log a line for each request, in this form", choices=("off", "text", "json")),
+)
+"""Options of this command that are not the server's."""
 
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
@@ -31,24 +45,28 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     options = registry.options()
     parser = subparsers.add_parser(
         "serve",
-        usage="naiad serve [OPTION]... DIR...",
-        description="Serve the models of the repositories DIR until SIGINT, SIGTERM or SIGHUP.",
+        usage="naiad serve [OPTION]... DIR|FILE...",
+        description="Serve the models of the repositories DIR, and the model files FILE (model.py, net.onnx), until "
+        "SIGINT, SIGTERM or SIGHUP.",
         epilog="Write --name=value or --name value; a bare --name switches on. Further options come with plugins: "
         "see naiad plugins.",
     )
-    parser.add_argument("repositories", nargs="*", metavar="DIR", help="a model repository, as --model-repository")
+    parser.add_argument(
+        "repositories", nargs="*", metavar="DIR|FILE", help="a model repository, as --model-repository, or a model file"
+    )
     of_plugins = {
         report.name: {offer.name.removeprefix("--") for offer in report.contributions if offer.kind == "options"}
         for report in registry.plugins
     }
     foreign = {name for names in of_plugins.values() for name in names}
-    add_options(parser, [option for option in options if option.name not in foreign], "server options")
+    own = [*_OWN_OPTIONS, *(option for option in options if option.name not in foreign)]
+    add_options(parser, own, "server options")
     for plugin, names in of_plugins.items():
         if names:
             add_options(parser, [option for option in options if option.name in names], f"options of plugin {plugin}")
     of_triton = triton_options({option.name for option in options})
     add_options(parser, of_triton, "options of Triton that change nothing, and why")
-    every = (*options, *of_triton)
+    every = (*_OWN_OPTIONS, *options, *of_triton)
     parser.rewrite = lambda words: in_order(words, every)
     parser.refuse = lambda words: refuse_unknown(words, every, functools.partial(registry.what_to_install, "option"))
     parser.set_defaults(run=lambda arguments: run(arguments, registry))
@@ -61,30 +79,64 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     of_triton = triton_options({option.name for option in options})
     values = chosen_values((*options, *of_triton), arguments)
     warnings = list(take_triton_options(values, of_triton))
-    values["model-repository"] = (*values.get("model-repository", ()), *arguments.repositories)
-    if not values["model-repository"]:
-        raise InvalidArgumentError("no model repository is given; write naiad serve DIR")
-    if not registry.frontends():
-        registry.frontend("http")  # raises, with what to install: a server that no client can reach is a mistake
+    own = chosen_values(_OWN_OPTIONS, arguments)
+    if own.get("reload"):
+        _follow_changes(values)
+    words = (*values.get("model-repository", ()), *arguments.repositories)
+    if not words:
+        raise InvalidArgumentError("no model repository is given; write naiad serve DIR, or naiad serve model.py")
+    frontends = registry.frontends()
+    if not frontends:  # a server that no client can reach is a mistake
+        registry.find("frontend", "http", frontends)  # raises, with what to install
     settings = Settings(options, values)
     if settings["restart"] and not is_supervised():
         with logging_to(settings):
             return Supervisor(arguments.words).run()
     status_line = _status_line(settings)
-    streams = (status_line.above(sys.stdout), status_line.above(sys.stderr)) if status_line else ()
+    stdout, stderr = (status_line.above(each) if status_line else each for each in (sys.stdout, sys.stderr))
     _allow_many_files()
-    with logging_to(settings, *streams) as log:
+    with ModelFiles(words, registry) as files, logging_to(settings, stdout, stderr, files.in_words_of_user) as log:
+        values["model-repository"] = files.repositories
+        if settings["model-control-mode"] == "poll":
+            files.follow()
+        elif settings["model-control-mode"] == "none":
+            warnings += files.warnings()
         for warning in warnings:
             _logger.warning("%s", warning)
-        return _serve(values, registry, settings, status_line, log)
+        with _access_log(own.get("access-log", "off")) as services:
+            return _serve(files, values, registry, settings, status_line, [log, *services])
+
+
+@contextmanager
+def _access_log(form: str) -> Iterator[Sequence[Named]]:
+    """The service of the access log, while it writes; none for `off`."""
+    if form == "off":
+        yield ()
+        return
+    from naiad_kit.access_log import AccessLog  # only where it is used: threads and formats
+
+    access = AccessLog(form).start()
+    try:
+        yield (access,)
+    finally:
+        access.close()
+
+
+def _follow_changes(values: dict[str, Any]) -> None:
+    """Have the server poll once a second. Raises InvalidArgumentError for a control mode in which it does not poll."""
+    mode = values.setdefault("model-control-mode", "poll")
+    if mode != "poll":
+        raise InvalidArgumentError(f"--reload polls, and --model-control-mode is {mode}; drop one of the two")
+    values.setdefault("repository-poll-secs", 1.0)
 
 
 def _serve(
+    files: ModelFiles,
     values: dict[str, Any],
     registry: PluginRegistry,
     settings: Settings,
     status_line: StatusLine | None,
-    log: LogControl,
+    services: Sequence[Named],
 ) -> int:
     # the server is imported only now: --help and mistakes are answered at once
     from naiad_cli.memory import bound_allocator
@@ -96,7 +148,8 @@ def _serve(
         loop = process.get_loop()
         runner = registry.loop_runner(loop, settings)
         run_loop = loop.run_until_complete if runner is None else runner.run
-        end = run_loop(serve(values, status_line, log, runner))
+        end = run_loop(serve(values, status_line, services, runner))
+        files.close()
         if end.threads_remain or not flush():
             end_process(end.status)
         end_process_later(end.status)

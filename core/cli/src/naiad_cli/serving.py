@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import monotonic
@@ -13,6 +13,8 @@ import naiad
 from naiad.errors import NaiadError
 from naiad.extend import LoopRunner
 from naiad.reports import IndexEntry
+from naiad.server import Named
+from naiad_cli.exposure import exposure
 from naiad_cli.logs import flush_log
 from naiad_cli.memory import caring_for_memory
 from naiad_cli.process_end import end_process
@@ -22,7 +24,6 @@ from naiad_cli.tables import print_table
 from naiad_cli.terminal import StatusLine
 from naiad_cli.watchdog import watching
 from naiad_kit.frontends.byte_budget import ByteBudget
-from naiad_kit.frontends.log_control import LogControl
 
 _logger = logging.getLogger("naiad")
 
@@ -39,14 +40,14 @@ class ServerEnd:
 
 
 async def serve(
-    options: Mapping[str, Any], status_line: StatusLine | None, log: LogControl, runner: LoopRunner | None
+    options: Mapping[str, Any], status_line: StatusLine | None, services: Sequence[Named], runner: LoopRunner | None
 ) -> ServerEnd:
     """Serve with these options until a stop signal; with a status line, show progress and the models on it.
 
-    `log` changes the log that this process writes, `runner` runs the event loop that this is called on, where that
-    is not the main thread alone.
+    `services` are those of this process, such as the control of its log; `runner` runs the event loop that this is
+    called on, where that is not the main thread alone.
     """
-    server = naiad.Server(options=options, runner=runner, services=[log])
+    server = naiad.Server(options=options, runner=runner, services=services)
     stop = _stop_signal(server)
     _logger.info("naiad %s serves %s", naiad.__version__, ", ".join(server.settings["model-repository"]))
     loop, limit = asyncio.get_running_loop(), server.settings["watchdog-secs"]
@@ -63,6 +64,8 @@ async def serve(
         _logger.debug("the server cannot start", exc_info=True)
         return ServerEnd(1)
     if not interrupted:
+        if notice := exposure(server.settings):
+            _logger.warning("%s", notice)
         _settle_memory()
         if runner is not None:
             runner.started()

@@ -16,7 +16,6 @@ _OWN_MEMORY = "frameworks allocate the memory of GPUs"
 _STRICT = Option("strict-model-config", "", "deprecated: use --disable-auto-complete-config", boolean, "BOOL")
 
 WITHOUT_EFFECT: tuple[Option, ...] = (
-    Option("backend-directory", "", "backends are plugins, see naiad plugins", metavar="DIR"),
     Option("buffer-manager-thread-count", 0, "tensors are not copied by threads of their own", int, "N"),
     Option("cache-directory", "", "caches are plugins, see naiad plugins", metavar="DIR"),
     Option("cuda-memory-pool-byte-size", (), _OWN_MEMORY, metavar="GPU:BYTES", repeatable=True),
@@ -43,7 +42,7 @@ WITHOUT_EFFECT: tuple[Option, ...] = (
     ),
     Option("model-namespacing", False, "a model name that two repositories have is not served", boolean),
     Option("pinned-memory-pool-byte-size", 2**28, "backends pin the memory that they copy from", int, "BYTES"),
-    Option("repoagent-directory", "", "there are no repository agents", metavar="DIR"),
+    Option("repoagent-directory", "", "repository agents are plugins, see naiad plugins", metavar="DIR"),
     Option("allow-sagemaker", False, _NO_SAGEMAKER, boolean),
     Option("sagemaker-port", 8080, _NO_SAGEMAKER, port, "PORT"),
     Option("sagemaker-safe-port-range", "", _NO_SAGEMAKER, metavar="PORT-PORT"),

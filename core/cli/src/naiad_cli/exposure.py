@@ -1,0 +1,39 @@
+"""What strangers may do on a server that listens beyond its own machine."""
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any
+
+_FRONTENDS = (
+    ("HTTP", "allow-http", "http-address", "http-restricted-api"),
+    ("gRPC", "allow-grpc", "grpc-address", "grpc-restricted-protocol"),
+)
+
+
+def exposure(settings: Mapping[str, Any]) -> str:
+    """A sentence for the log if a frontend listens beyond this machine without any restricted API, else "".
+
+    `settings` are the values of all options by name; those of frontends that are not installed are missing.
+    """
+    open_ones = {
+        name: settings[address]
+        for name, allowed, address, restricted in _FRONTENDS
+        if settings.get(allowed) and not settings[restricted] and not _is_local(settings[address])
+    }
+    if not open_ones:
+        return ""
+    where = " and ".join(f"{name} at {address}" for name, address in open_ones.items())
+    may = "load and unload models" if settings["model-control-mode"] == "explicit" else "read and change settings"
+    return (
+        f"everyone who reaches {where} may use every model and {may}; docs/security.md says how to restrict that, and "
+        "--http-address=127.0.0.1 and --grpc-address=127.0.0.1 keep the server to this machine"
+    )
+
+
+def _is_local(address: str) -> bool:
+    if address.startswith("unix:") or address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address.strip("[]")).is_loopback
+    except ValueError:  # the name of a host
+        return False

@@ -1,0 +1,51 @@
+"""Commands of other distributions: entry points of the group `naiad.commands`, each a module with `add_parser`.
+
+The name of an entry point is the name of its command. `add_parser(subparsers)` adds the parser, and sets `run`, a
+function from the parsed arguments to the exit status, as its default. The module is imported only for its own command.
+"""
+
+import importlib.metadata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from naiad.errors import PluginError
+from naiad_cli.parser import Parser, Subparsers
+
+GROUP = "naiad.commands"
+"""The group of entry points."""
+
+EXTRA_COMMANDS: Mapping[str, str] = {"ray": "naiad-ray[serve]"}
+"""The commands of published distributions, each with what to `pip install` for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraCommand:
+    """A command that is installed: its distribution and its entry point."""
+
+    distribution: str
+    entry_point: importlib.metadata.EntryPoint
+
+
+def extra_commands(taken: Iterable[str]) -> dict[str, ExtraCommand]:
+    """The installed commands by name. Raises PluginError for a name that is `taken`, or that two distributions have."""
+    owners = dict.fromkeys(taken, "naiad-cli")
+    commands: dict[str, ExtraCommand] = {}
+    for entry_point in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda each: each.name):
+        distribution = entry_point.dist.name if entry_point.dist else "an unknown distribution"
+        owner = owners.setdefault(entry_point.name, distribution)
+        if owner != distribution:
+            raise PluginError(f"{owner} and {distribution} both have the command '{entry_point.name}'; uninstall one")
+        commands[entry_point.name] = ExtraCommand(distribution, entry_point)
+    return commands
+
+
+def add_extra_command(name: str, installed: Mapping[str, ExtraCommand], subparsers: "Subparsers[Parser]") -> None:
+    """Add the parser of a command. Raises PluginError, with the next step, if it is not installed or broken."""
+    command = installed.get(name)
+    if command is None:
+        raise PluginError(f"the command comes with another distribution: pip install '{EXTRA_COMMANDS[name]}'")
+    try:
+        add_parser = command.entry_point.load().add_parser
+    except Exception as error:
+        raise PluginError(f"{command.distribution} is broken: {error}; install it anew, or uninstall it") from error
+    add_parser(subparsers)
