@@ -1,11 +1,14 @@
 """Models in processes, and a server in the test's own process that serves them."""
 
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from naiad_testing import Client, serve
@@ -74,3 +77,17 @@ def served() -> Serve:
         return serve(*models, options={name.replace("_", "-"): value for name, value in options.items()})
 
     return start
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with numpy, and with a module that the server lacks."""
+    folder = tmp_path_factory.mktemp("environment") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "only_here.py").write_text("NUMBER = 41")
+    numpy = Path(np.__file__).parents[1]
+    for name in ("numpy", "numpy.libs"):
+        if (numpy / name).exists():
+            (packages / name).symlink_to(numpy / name)
+    return folder

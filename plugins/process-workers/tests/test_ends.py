@@ -1,6 +1,7 @@
 """The link with an end of the process at every byte of a conversation: nothing hangs, and nothing stays."""
 
 import gc
+import itertools
 import os
 import socket
 from collections.abc import Sequence
@@ -13,9 +14,9 @@ import pytest
 from naiad.backend import Batch, Reply
 from naiad.errors import NaiadError, WorkerDiedError
 from naiad.types import Request
-from naiad_process_workers.backend import ProcessInstance
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, Memory
+from naiad_process_workers.instance import ProcessInstance
 from naiad_process_workers.messages import Kind, batch_in, put_answer, put_reply
 from naiad_process_workers.process import Limits
 from naiad_tensors.tensors import Tensor
@@ -44,6 +45,7 @@ class FakeProcess:
         self.work = Connection(link, self.memory)
         self.control = FakeControl()
         self.requests: dict[int, Sequence[Request]] = {}
+        self.numbers = itertools.count(1)
         self.limits = Limits()
 
     def end(self, error: Exception | None = None) -> str:
@@ -66,6 +68,11 @@ class CollectingSender:
 
     def is_cancelled(self) -> bool:
         return False
+
+
+def instance_over(link: socket.socket) -> ProcessInstance:
+    process: Any = FakeProcess(link)
+    return ProcessInstance("m_0", process, process.work, 0, ["y"], 1, False, False)
 
 
 def conversation(number: int = 1) -> tuple[bytes, list[int], list[int]]:
@@ -106,7 +113,7 @@ def conversation(number: int = 1) -> tuple[bytes, list[int], list[int]]:
 def executed(content: bytes, descriptors: list[int]) -> tuple[Any, CollectingSender]:
     """What an instance whose process writes that, and ends, answers or raises; and what the sender sent."""
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    instance = ProcessInstance("m_0", FakeProcess(here), ["y"], 1, False, False)  # type: ignore[arg-type]
+    instance = instance_over(here)
     if content:
         socket.send_fds(there, [content], descriptors)
     there.shutdown(socket.SHUT_WR)
@@ -174,7 +181,7 @@ def test_garbage_ends_the_link_and_not_the_server(kind: int) -> None:
 def test_a_process_that_ends_before_it_is_written_to_fails_the_batch() -> None:
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     there.close()
-    instance = ProcessInstance("m_0", FakeProcess(here), [], 1, False, False)  # type: ignore[arg-type]
+    instance = instance_over(here)
 
     with pytest.raises(WorkerDiedError):
         instance.execute(Batch([Request("m", {})], [1]))
@@ -182,7 +189,7 @@ def test_a_process_that_ends_before_it_is_written_to_fails_the_batch() -> None:
 
 def test_the_process_reads_what_the_server_writes() -> None:
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    instance = ProcessInstance("m_0", FakeProcess(here), ["y"], 1, False, False)  # type: ignore[arg-type]
+    instance = instance_over(here)
     instance.attach()
     other = Connection(there, Memory())
 
@@ -194,7 +201,7 @@ def test_the_process_reads_what_the_server_writes() -> None:
     assert batch.requests[0].inputs["x"].array.tolist() == list(range(3000))
     del batch
     other.send(Kind.DROPPED, 1, b"")
-    instance.process.work.receive()
+    instance.work.receive()
     assert not instance.process.memory.own.blocks_in_use
     other.close()
     other.memory.close()

@@ -17,20 +17,6 @@ ONE = np.ones(1, np.float32)
 BODY = "import sys, only_here; x = x * 0 + only_here.NUMBER; assert 'naiad_http' not in sys.modules"
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with numpy, and with a module that the server lacks."""
-    folder = tmp_path_factory.mktemp("environment") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    (packages,) = folder.glob("lib/python*/site-packages")
-    (packages / "only_here.py").write_text("NUMBER = 41")
-    numpy = Path(np.__file__).parents[1]
-    for name in ("numpy", "numpy.libs"):
-        if (numpy / name).exists():
-            (packages / name).symlink_to(numpy / name)
-    return folder
-
-
 @pytest.mark.parametrize("name", ["python", "EXECUTION_ENV_PATH"])
 def test_a_model_runs_in_the_environment_that_it_names(
     write: Write, served: Serve, environment: Path, name: str

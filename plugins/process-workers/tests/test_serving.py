@@ -1,6 +1,7 @@
 """Isolated models answer as they do in the server's own process."""
 
 import os
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -263,3 +264,29 @@ def test_log_lines_of_the_model_are_the_servers(write: Write, served: Serve, cap
     assert record.levelname == "WARNING"
     assert record.filename == "model.py"
     assert record.model == "m"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("link", ["work", "control"])
+@pytest.mark.parametrize("kind", ["RESPONSE", "LOG", "ANSWER"])
+def test_a_process_that_sends_what_no_link_carries_is_replaced(
+    write: Write, served: Serve, link: str, kind: str
+) -> None:
+    body = f"""
+        if x[0] == 7:
+            import gc
+            from naiad_process_workers.codec import Encoder
+            from naiad_process_workers.messages import Kind
+            from naiad_process_workers.runtime import Runtime
+            (runtime,) = [each for each in gc.get_objects() if type(each) is Runtime]
+            connection = runtime._main.work if "{link}" == "work" else runtime._control
+            encoder = Encoder(connection)
+            encoder.value(5)
+            connection.send(Kind.{kind}, 1, encoder.body())
+            time.sleep(100)
+    """
+    model = write("m", body=textwrap.dedent(body).strip())
+
+    with served(model) as client:
+        with pytest.raises(WorkerDiedError, match="it sent what cannot be read"):
+            client.infer(X=ONE * 7)
+        eventually(lambda: client.infer(X=ONE))

@@ -6,17 +6,29 @@ from typing import TYPE_CHECKING
 from naiad import hookimpl
 
 if TYPE_CHECKING:
-    from naiad.extend import LoopRunner, WorkerKind
+    from naiad.extend import LoopRunner, Service, WorkerKind
     from naiad.options import Option, Settings
 
 
 @hookimpl
 def naiad_options() -> "Sequence[Option]":
-    """Where instances live that say nothing about it."""
-    from naiad.options import Option
+    """Where instances live that say nothing about it, and whether models may bring requirements."""
+    from naiad.options import Option, boolean
 
-    text = "where instances live whose model has no parameter isolation"
-    return [Option("isolation", "thread", text, choices=("thread", "process"))]
+    isolation = "where instances live whose model has no parameter isolation"
+    requirements = "install the requirements.txt beside a model.py into an environment of the model's own"
+    return [
+        Option("allow-model-requirements", False, requirements, boolean),
+        Option("isolation", "thread", isolation, choices=("thread", "process", "model")),
+    ]
+
+
+@hookimpl
+def naiad_services(settings: "Settings") -> "Sequence[Service]":
+    """Memory in which frontends receive the inputs of isolated models."""
+    from naiad_process_workers.bodies import BodyArenasService
+
+    return [BodyArenasService()]
 
 
 @hookimpl
@@ -24,4 +36,4 @@ def naiad_workers(settings: "Settings", runner: "LoopRunner | None") -> "Sequenc
     """Workers with processes."""
     from naiad_process_workers.kind import ProcessKind
 
-    return [ProcessKind(settings["isolation"])]
+    return [ProcessKind(settings["isolation"], settings["allow-model-requirements"])]

@@ -6,6 +6,7 @@ and takes it back when the reader says that its arrays are gone. What a dead rea
 """
 
 import fcntl
+import itertools
 import mmap
 import os
 import threading
@@ -23,6 +24,9 @@ _ALIGNMENT = 64
 SMALLEST_ARENA = 4 << 20
 _KEPT = 64 << 20
 """So many bytes of arenas stay when all their blocks are free; memory that was never written to takes no room."""
+
+FIRST_SHARED = 1 << 32
+"""Arenas that several processes and connections read have numbers from here on."""
 
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
@@ -71,7 +75,8 @@ class Arena:
     def __init__(self, number: int, size: int, channel: object) -> None:
         self.number, self.size, self.channel = number, size, channel
         self.blocks = BlockAllocator(size)
-        self.descriptor = os.memfd_create("naiad-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        name = "naiad-bodies" if number >= FIRST_SHARED else "naiad-arena"
+        self.descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(self.descriptor, size)
             fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS)
@@ -80,9 +85,12 @@ class Arena:
             os.close(self.descriptor)
             raise
         self.bytes = np.frombuffer(self._map, np.uint8)
+        self.address = self.bytes.ctypes.data
+        self.closed = False
 
     def close(self) -> None:
         """Give the memory up; the reader has it for as long as it reads."""
+        self.closed = True
         del self.bytes
         with suppress(BufferError):  # another thread copies into it: it goes with that thread's reference
             self._map.close()
@@ -91,12 +99,12 @@ class Arena:
 
 
 class OwnArenas:
-    """The arenas that this process writes for one other process. For any thread."""
+    """The arenas that this process writes for others. `next_number` numbers them. For any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, next_number: Callable[[], int] | None = None) -> None:
         self._lock = threading.RLock()
         self._arenas: dict[int, Arena] = {}
-        self._count = 0
+        self._next_number = next_number or itertools.count(1).__next__
         self._closed = False
 
     @property
@@ -117,13 +125,20 @@ class OwnArenas:
             for arena in self._arenas.values():
                 if arena.channel is channel and (offset := arena.blocks.allocate(size)) is not None:
                     return arena, offset
-            self._count += 1
-            arena = Arena(self._count, max(SMALLEST_ARENA, 1 << (size - 1).bit_length()), channel)
+            arena = Arena(self._next_number(), max(SMALLEST_ARENA, 1 << (size - 1).bit_length()), channel)
             self._arenas[arena.number] = arena
             announce(arena)
             offset = arena.blocks.allocate(size)
         assert offset is not None  # noqa: S101 - it is empty and large enough
         return arena, offset
+
+    def locate(self, address: int, size: int) -> tuple[Arena, int] | None:
+        """The arena with so many bytes at that address, and their offset in it."""
+        for arena in list(self._arenas.values()):
+            offset = address - arena.address
+            if offset >= 0 and offset + size <= arena.size:
+                return arena, offset
+        return None
 
     def free(self, blocks: Iterable[tuple[int, int]]) -> list[int]:
         """Take blocks back, by arena and offset; the numbers of arenas that go with them. Raises LinkBrokenError."""
@@ -171,10 +186,21 @@ class _Block:
         self._freed.append(self._key)
 
 
+def block_array(
+    mapping: np.ndarray, key: tuple[int, int], freed: deque[tuple[int, int]], offset: int, size: int
+) -> np.ndarray:
+    """A writable array over a block of a mapping; its key is added to `freed` when the last view of it is gone."""
+    address = mapping.__array_interface__["data"][0] + offset
+    interface = {"data": (address, False), "shape": (size,), "typestr": "|u1", "version": 3}
+    return np.asarray(_Block(interface, mapping, key, freed))
+
+
 class ReadArenas:
     """The arenas of the other process. `freed` are the blocks whose arrays are gone; any thread adds to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, writable: bool = False) -> None:
+        """`writable` says that this process alone reads the blocks, and may write to their arrays."""
+        self._read_only = not writable
         self.freed: deque[tuple[int, int]] = deque()
         self._maps: dict[int, tuple[np.ndarray, int]] = {}  # with its address
 
@@ -182,6 +208,8 @@ class ReadArenas:
         """Map an arena; its descriptor is closed. Raises LinkBrokenError for memory that is not sealed."""
         try:
             seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+            if number in self._maps and number >= FIRST_SHARED:
+                return  # another connection has announced it
             if seals & _SEALS != _SEALS or os.fstat(descriptor).st_size != size or number in self._maps:
                 raise LinkBrokenError(f"arena {number} is not sealed, or not of {size} bytes")
             mapping = np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
@@ -192,7 +220,7 @@ class ReadArenas:
             os.close(descriptor)
 
     def array(self, number: int, offset: int, size: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-        """A read-only array over a block, which is free when the array and its views are gone.
+        """An array over a block, which is free when the array and its views are gone.
 
         Raises LinkBrokenError for a block outside of its arena.
         """
@@ -200,7 +228,7 @@ class ReadArenas:
         if mapping is None or offset < 0 or offset + size > mapping.nbytes:
             raise LinkBrokenError(f"there is no block of {size} bytes at {offset} of arena {number}")
         interface = {
-            "data": (address + offset, True),
+            "data": (address + offset, self._read_only),
             "shape": shape,
             "typestr": dtype.str,
             "version": 3,

@@ -1,37 +1,48 @@
-"""A backend whose models load in processes: the model and its instances in the server stand for those there."""
+"""A backend whose models load in processes: the model in the server stands for the one there."""
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, fields, replace
 from itertools import count
 from typing import Any
 
-from naiad.backend import Answer, Backend, BackendTraits, Batch, Instance, ModelContext, Placement
-from naiad.batch import Sender
-from naiad.errors import NaiadError, WorkerDiedError
-from naiad_config import ModelConfig
+from naiad.backend import Backend, BackendTraits, Instance, Model, ModelContext, Placement
+from naiad_config import ModelConfig, ModelParameter
 from naiad_config.text import parse_text
 from naiad_config.text_writer import to_text
 from naiad_kit.metrics import MetricsApi
-from naiad_process_workers.codec import Decoder, Encoder
-from naiad_process_workers.connection import LinkClosedError
-from naiad_process_workers.frames import Frame, LinkBrokenError
-from naiad_process_workers.messages import Kind, answer_in, error_in, put_batch, reply_in
-from naiad_process_workers.process import Environment, Limits, ModelProcess, held
+from naiad_process_workers.instance import ProcessInstance
+from naiad_process_workers.messages import Kind
+from naiad_process_workers.process import Environment, Limits, ModelProcess
 
 SettingsOf = Callable[[ModelContext], tuple[Environment, Limits]]
 """The interpreter and the limits of a model's processes. Raises NaiadError for a configuration that is wrong."""
 
 
-class IsolatedBackend:
-    """Completes and loads the models of another backend, each in a process. One for each model that is prepared."""
+@dataclass(frozen=True, slots=True)
+class IsolatedTraits(BackendTraits):
+    """The traits of a backend whose models load in processes; `isolation` says whether each instance has its own."""
 
-    def __init__(self, backend: Backend, settings_of: SettingsOf) -> None:
-        self.traits: BackendTraits = replace(backend.traits, loads_in_parallel=True)
-        self._address = [type(backend).__module__.partition(".")[0], backend.traits.name]
+    isolation: str = "process"
+
+    @classmethod
+    def of(cls, traits: BackendTraits, isolation: str) -> "IsolatedTraits":
+        """Those of a backend, whose models load in parallel now."""
+        values = {field.name: getattr(traits, field.name) for field in fields(BackendTraits)}
+        return cls(**{**values, "loads_in_parallel": True}, isolation=isolation)
+
+
+class IsolatedBackend:
+    """Completes and loads the models of another backend, each in a process. One for each model that is prepared.
+
+    With the isolation `model` all instances of a version live in one process, else each has its own.
+    """
+
+    def __init__(self, backend: Backend, settings_of: SettingsOf, isolation: str) -> None:
+        self.traits: BackendTraits = IsolatedTraits.of(backend.traits, isolation)
+        self._address = _address(backend)
         self._settings_of = settings_of
+        self._shares = isolation == "model"
         self._completed: ModelProcess | None = None
 
     def complete(self, context: ModelContext) -> ModelConfig:
@@ -52,13 +63,48 @@ class IsolatedBackend:
         if process is not None and process.context.version_directory != context.version_directory:
             process.close()
             process = None
-        return IsolatedModel(context, self._settings_of(context), self._address, process)
+        settings = self._settings_of(context)
+        model = SharingModel if self._shares else IsolatedModel
+        return model(context, settings, self._address, process)
 
     def forget(self, context: ModelContext) -> None:
         """End the process of `complete`: no load follows."""
         process, self._completed = self._completed, None
         if process is not None:
             process.close()
+
+
+class DeclaringBackend:
+    """A backend that reads in a model's files where its instances live; `isolated(isolation)` is the one for that.
+
+    `isolated` returns None for `thread`. What the files say becomes the parameter `isolation` of the configuration.
+    """
+
+    def __init__(self, backend: Backend, default: str, isolated: Callable[[str], IsolatedBackend | None]) -> None:
+        self._backend = backend
+        self._isolated = isolated
+        self._chosen = isolated(default) or backend
+        self.traits: BackendTraits = self._chosen.traits
+
+    def complete(self, context: ModelContext) -> ModelConfig:
+        """Choose, and complete the configuration with that."""
+        declared: str = self._backend.isolation_of(context)  # type: ignore[attr-defined]
+        if declared:
+            self._chosen = self._isolated(declared) or self._backend
+            self.traits = self._chosen.traits
+            parameters = {**context.config.parameters, "isolation": ModelParameter(string_value=declared)}
+            context = replace(context, config=replace(context.config, parameters=parameters))
+        return self._chosen.complete(context)
+
+    def load(self, context: ModelContext) -> Model:
+        """Load a version with the backend that `complete` chose."""
+        return self._chosen.load(context)
+
+    def forget(self, context: ModelContext) -> None:
+        """No load follows."""
+        forget = getattr(self._chosen, "forget", None)
+        if forget is not None:
+            forget(context)
 
 
 class IsolatedModel:
@@ -88,14 +134,12 @@ class IsolatedModel:
             process, self._spare = self._spare, None
         if process is None:
             process, _ = self._loaded(None)
-        groups = self._context.config.instance_group
-        index = groups.index(placement.group) if placement.group in groups else len(groups)
         try:
-            members = process.step(Kind.INSTANTIATE, [placement.name, placement.kind, placement.device, index])
+            members = process.step(Kind.INSTANTIATE, *self._described(placement))
         except BaseException:
             process.close()
             raise
-        return ProcessInstance(placement.name, process, self._outputs, *members)
+        return ProcessInstance(placement.name, process, process.work, 0, self._outputs, *members)
 
     def close(self) -> None:
         """End the process that no instance has used."""
@@ -103,6 +147,11 @@ class IsolatedModel:
             process, self._spare = self._spare, None
         if process is not None:
             process.close()
+
+    def _described(self, placement: Placement) -> list[Any]:
+        groups = self._context.config.instance_group
+        index = groups.index(placement.group) if placement.group in groups else len(groups)
+        return [[placement.name, placement.kind, placement.device, index]]
 
     def _loaded(self, process: ModelProcess | None) -> tuple[ModelProcess, bool]:
         process = process or ModelProcess(self._context, *self._settings)
@@ -114,213 +163,37 @@ class IsolatedModel:
             raise
 
 
-class ProcessInstance:
-    """An instance in a process. Blocks as any instance does, until `attach` makes `execute` return futures.
+class SharingModel(IsolatedModel):
+    """One version of a model, whose instances live in one process, each on a thread of its own there."""
 
-    Then `take` gets the frames that the process sends, on the event loop's thread.
-    """
+    _numbers = count(1)
 
-    def __init__(
-        self, name: str, process: ModelProcess, outputs: Sequence[str], concurrency: int, ready: bool, sequences: bool
-    ) -> None:
-        self.concurrency = concurrency
-        self.process = process
-        self._name = name
-        self._outputs = outputs
-        self._has_ready = ready
-        self._has_sequence_ended = sequences
-        self._numbers = count(1)
-        self._open: dict[int, tuple[Batch, Future[Answer]]] = {}
-        self._senders: dict[tuple[int, int], Sender] = {}
-        self._attached = False
-
-    @property
-    def ready(self) -> Callable[[], str]:
-        """Says why it is not ready; there only where the instance in the process has it."""
-        if not self._has_ready:
-            raise AttributeError("ready")
-        return self.process.control.why_not_ready
-
-    @property
-    def sequence_ended(self) -> Callable[[int | str, str], None]:
-        """Says that a sequence is over; there only where the instance in the process listens."""
-        if not self._has_sequence_ended:
-            raise AttributeError("sequence_ended")
-        return self._sequence_ended
-
-    def execute(self, batch: Batch) -> "Answer | Future[Answer]":
-        """Send the batch, and return its answer, or a future of it once this is attached."""
-        future = self._begin(batch)
-        if self._attached:
-            return future
-        try:
-            while not future.done() or self._senders:
-                for frame in self.process.work.receive():
-                    self.take(frame)
-        except (LinkClosedError, LinkBrokenError) as error:
-            raise self.lost(self.process.end(error)) from None
-        return future.result()
-
-    def attach(self) -> None:
-        """`execute` returns futures from now on, which `take` sets."""
-        self._attached = True
-
-    def take(self, frame: Frame) -> None:
-        """Take what the process sends. Raises LinkBrokenError for what is out of order."""
-        kind, number = frame.kind, frame.number
-        if kind == Kind.DYING:
-            self.process.dies(frame)
-            return
-        decoder = Decoder(frame.body, self.process.work.memory.read)
-        if kind in (Kind.ANSWER, Kind.STRINGS, Kind.FAILED):
-            try:
-                batch, future = self._open.pop(number)
-            except KeyError:
-                raise LinkBrokenError(f"there is no batch {number}") from None
-            self._answered(number, batch, future, decoder, kind == Kind.FAILED)
-        elif kind == Kind.OPENED:
-            self._sender(number, decoder.value())
-        elif kind == Kind.RESPONSE:
-            index, final = decoder.value()
-            self._respond(number, index, bool(final), decoder)
-        elif kind == Kind.DROPPED:
-            self._senders.pop((number, decoder.value()), None)
-            self._forget(number)
-        else:
-            raise LinkBrokenError(f"a frame of kind {kind}")
-
-    def lost(self, reason: str) -> WorkerDiedError:
-        """The process has ended: end the responses of all senders; the error of the batches that it held."""
-        error = held(self._name, reason)
-        senders, self._senders = self._senders, {}
-        for sender in senders.values():
-            sender.post(error, final=True)
-        self._open.clear()
-        self.process.requests.clear()
-        return error
-
-    def close(self) -> None:
-        """Close the instance and its model, and end the process."""
-        self.process.close()
-
-    def _begin(self, batch: Batch) -> "Future[Answer]":
-        process = self.process
-        number = next(self._numbers)
-        encoder = Encoder(process.work)
-        put_batch(encoder, batch, self._outputs)
-        future = PendingAnswer()
-        self._open[number] = batch, future
-        process.requests[number] = batch.requests
-        cancelled = process.control.cancelled
-        for index, request in enumerate(batch.requests):
-            request.on_cancelled = partial(cancelled, number, index)
-            if request.cancelled:
-                request.on_cancelled()
-        try:
-            process.work.send(Kind.EXECUTE, number, encoder.body())
-        except LinkClosedError:
-            if not self._attached:
-                raise self.lost(process.end()) from None
-        return future
-
-    def _answered(self, number: int, batch: Batch, future: "Future[Answer]", decoder: Decoder, failed: bool) -> None:
-        self._forget(number)
-        if failed:
-            future.set_exception(error_in(decoder))
-            return
-        future.set_result(answer_in(decoder, batch))
-
-    def _sender(self, number: int, index: int) -> Sender:
-        sender = self._senders.get((number, index))
-        if sender is None:
-            opened = self._open.get(number)
-            if opened is None or not 0 <= index < len(opened[0].requests):
-                raise LinkBrokenError(f"there is no request {index} of batch {number}")
-            sender = self._senders[number, index] = opened[0].sender(index)
-        return sender
-
-    def _respond(self, number: int, index: int, final: bool, decoder: Decoder) -> None:
-        sender = self._sender(number, index)
-        reply: Any = reply_in(decoder)
-        try:
-            room = sender.post(reply, final)
-        except NaiadError as error:
-            final, room = True, sender.post(error, final=True)
-        if final:
-            del self._senders[number, index]
-            self._forget(number)
-        elif room is None:
-            self.process.control.room(number, index)
-        else:
-            room.add_done_callback(lambda done: self.process.control.room(number, index))
-
-    def _forget(self, number: int) -> None:
-        """Drop the requests of a batch that was answered and has no senders."""
-        if self._senders and any(each == number for each, _ in self._senders):
-            return
-        if number not in self._open:
-            self.process.requests.pop(number, None)
-
-    def _sequence_ended(self, correlation_id: int | str, reason: str) -> None:
-        encoder = Encoder(self.process.work)
-        encoder.value([correlation_id, reason])
-        try:
-            self.process.work.send(Kind.SEQUENCE_ENDED, 0, encoder.body())
-        except LinkClosedError:
-            if not self._attached:
-                raise
-
-
-class PendingAnswer(Future[Answer]):
-    """The answer to a batch: a future that is set once and has one callback, for a tenth of what a plain one costs.
-
-    The callback may be added on one thread while the answer comes on another.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._answer: Answer = ()
-        self._error: BaseException | None = None
-        self._callback: Callable[[Future[Answer]], object] | None = None
-        self._is_done = False
-
-    def done(self) -> bool:
-        """Whether it is set."""
-        return self._is_done
-
-    def result(self, timeout: float | None = None) -> Answer:
-        """The answer, once it is set. Raises the error in its place."""
-        if self._error is None:
-            return self._answer
-        try:
-            raise self._error
-        finally:
-            del self  # which the error's traceback would hold, and which holds the error
-
-    def set_result(self, result: Answer) -> None:
-        """Set the answer."""
-        self._answer = result
-        self._end()
-
-    def set_exception(self, exception: BaseException | None) -> None:
-        """Set the error."""
-        self._error = exception
-        self._end()
-
-    def add_done_callback(self, fn: "Callable[[Future[Answer]], object]") -> None:
-        """Call that with this future when it is set, on the thread that sets it; at once if it is."""
+    def instantiate(self, placement: Placement) -> Instance:
+        """Make an instance in the process of all; in a new one if that has ended."""
         with self._lock:
-            if not self._is_done:
-                self._callback = fn
-                return
-        fn(self)
+            process = self._spare
+            if process is None or process.has_ended:
+                if process is not None:
+                    process.end()
+                self._spare = None
+                process, _ = self._loaded(None)
+                self._spare = process
+        index = next(self._numbers)
+        work = process.attach(index)
+        try:
+            members = process.step(Kind.INSTANTIATE, *self._described(placement), work=work)
+        except BaseException:
+            work.close()
+            raise
+        return ProcessInstance(placement.name, process, work, index, self._outputs, *members)
 
-    def _end(self) -> None:
-        with self._lock:
-            self._is_done = True
-            callback, self._callback = self._callback, None
-        if callback is not None:
-            callback(self)
+
+def _address(backend: Backend) -> Sequence[str]:
+    """Where a process finds the backend: a package and a name there, or a module, a class and its code's folder."""
+    module, directory = type(backend).__module__, backend.traits.code_directory
+    if directory is not None:
+        return [module, type(backend).__qualname__, str(directory)]
+    return [module.partition(".")[0], backend.traits.name, ""]
 
 
 def _described(context: ModelContext) -> list[Any]:

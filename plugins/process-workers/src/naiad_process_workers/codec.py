@@ -134,6 +134,11 @@ class Encoder:
         if array.nbytes < SMALLEST_BLOCK:
             self._parts += (array.tobytes(), _PADS[-array.nbytes % _ITEM])
             return
+        if array.flags.c_contiguous and array.flags.aligned:
+            location = self._connection.lend(array)
+            if location is not None:
+                self._parts.append(_LOCATION.pack(*location, array.nbytes))
+                return
         target = self._block(array.nbytes)
         np.copyto(target.view(dtype).reshape(array.shape), array)
 

@@ -9,8 +9,18 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from naiad_process_workers.arenas import Arena, OwnArenas, ReadArenas
-from naiad_process_workers.frames import Frame, FrameReader, FrameWriter, LinkBrokenError, frame_bytes
+import numpy as np
+
+from naiad_process_workers.arenas import FIRST_SHARED, Arena, OwnArenas, ReadArenas
+from naiad_process_workers.bodies import BodyArenas
+from naiad_process_workers.frames import (
+    Frame,
+    FrameReader,
+    FrameWriter,
+    LinkBrokenError,
+    LinkClosedError,
+    frame_bytes,
+)
 
 ARENA, RETIRED, FREED = 1, 2, 3
 """The frames of the link itself: an arena with its descriptor, the end of an arena, and blocks that are free."""
@@ -24,21 +34,39 @@ _NOW = int(socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT)
 _AT_ONCE = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
 
-class LinkClosedError(Exception):
-    """The other process has ended, or closed the connection."""
-
-
 class Memory:
-    """The arenas between two processes, which their connections share."""
+    """The arenas between two processes, which their connections share. `bodies` are those that others read, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, writable: bool = False) -> None:
+        """`writable` lets this process write to what it reads."""
         self.own = OwnArenas()
-        self.read = ReadArenas()
+        self.read = ReadArenas(writable)
+        self.bodies: BodyArenas | None = None
+        self.lent: dict[tuple[int, int], list[np.ndarray]] = {}
+        self._lock = threading.Lock()
+
+    def lend(self, key: tuple[int, int], array: np.ndarray) -> None:
+        """Keep an array in an arena of `bodies` that the other process is sent."""
+        with self._lock:
+            self.lent.setdefault(key, []).append(array)
+
+    def returned(self, key: tuple[int, int]) -> None:
+        """The other process has no view of an array any more. Raises LinkBrokenError if it was not lent."""
+        with self._lock:
+            arrays = self.lent.get(key)
+            if not arrays:
+                raise LinkBrokenError(f"a block at {key[1]} of arena {key[0]} was not lent")
+            array = arrays.pop()
+            if not arrays:
+                del self.lent[key]
+        del array  # which frees its block, when the lock is free
 
     def close(self) -> None:
         """Free what this side owns, and unmap what it reads when the last array is gone."""
         self.own.close()
         self.read.close()
+        self.lent.clear()
+        self.bodies = None
 
 
 class Connection:
@@ -58,6 +86,7 @@ class Connection:
         self._reader = FrameReader()
         self._buffers = [bytearray(_READ)]
         self._bytes = memoryview(self._buffers[0])
+        self._announced: dict[int, Arena] = {}  # those of bodies
 
     def fileno(self) -> int:
         """The descriptor of the socket."""
@@ -74,10 +103,10 @@ class Connection:
             else:
                 self._send_alone(kind, number, body)
 
-    def put(self, kind: int, number: int, body: bytes) -> None:
-        """Write a frame with the next one."""
+    def put(self, kind: int, number: int, body: bytes, descriptors: tuple[int, ...] = ()) -> None:
+        """Write a frame with the next one; the descriptors stay open until it is written."""
         with self._lock:
-            self._writer.put(kind, number, body)
+            self._writer.put(kind, number, body, descriptors)
 
     def flush(self) -> bool:
         """Write what waits; whether all of it was written. Raises LinkClosedError."""
@@ -95,6 +124,23 @@ class Connection:
         """Hand an arena to the other side; it goes with the next frame."""
         with self._lock:
             self._writer.put(ARENA, arena.number, _ARENA.pack(arena.size), (arena.descriptor,))
+
+    def lend(self, array: np.ndarray) -> tuple[int, int] | None:
+        """The arena and offset of an array that is in one of `Memory.bodies`, which is kept; None if it is not."""
+        bodies = self.memory.bodies
+        location = None if bodies is None else bodies.locate(array)
+        if location is None:
+            return None
+        arena, offset = location
+        if arena.number not in self._announced:
+            with self._lock:
+                self.announce(arena)
+                for each in [each for each in self._announced.values() if each.closed]:
+                    del self._announced[each.number]
+                    self._writer.put(RETIRED, each.number, b"")
+                self._announced[arena.number] = arena
+        self.memory.lend((arena.number, offset), array)
+        return arena.number, offset
 
     def receive(self, wait: bool = True) -> list[Frame]:
         """The frames that have come; waits for bytes if the socket does and `wait`. The link's own are taken out.
@@ -136,7 +182,11 @@ class Connection:
             elif frame.kind == RETIRED:
                 memory.read.retire(frame.number)
             elif frame.kind == FREED:
-                for number in memory.own.free(_BLOCK.iter_unpack(frame.body)):
+                blocks = list(_BLOCK.iter_unpack(frame.body))
+                for block in blocks:
+                    if block[0] >= FIRST_SHARED:
+                        memory.returned(block)
+                for number in memory.own.free(block for block in blocks if block[0] < FIRST_SHARED):
                     with self._lock:
                         self._writer.put(RETIRED, number, b"")
             else:

@@ -1,18 +1,19 @@
-"""The environment of a model's processes: the server's own, a virtual or conda environment, or an archive of one."""
+"""The environment of a model's processes: the server's own, one that the model names, its backend's, or a built one."""
 
-import hashlib
 import os
-import shutil
 import subprocess
 import tarfile
-import tempfile
+from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from naiad.backend import ModelContext
+from naiad.backend import BackendTraits, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad_config import ModelConfig
+from naiad_process_workers.environment_cache import cached_environment
 from naiad_process_workers.process import Environment
+from naiad_process_workers.requirements import built_environment, has_requirements, requirements_of
 
 PYTHON, ARCHIVE = "python", "EXECUTION_ENV_PATH"
 """The model parameters that name an environment: a folder or an interpreter, and a folder or an archive."""
@@ -32,46 +33,82 @@ _PACKAGES = (
 )
 """What a process takes from the server in an environment of its own; numpy is the environment's."""
 
+_PACKAGES_FOR_BUILT = (*_PACKAGES, "greenlet", "numpy")
+"""The same in an environment that was built for the server's interpreter, where the environment lacks them."""
+
 _OF_THE_SERVER = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
 
 
-def names_environment(config: ModelConfig) -> bool:
-    """Whether a configuration names an environment."""
-    return any(_text(config, name) for name in (PYTHON, ARCHIVE))
+def has_environment(context: ModelContext, traits: BackendTraits, builds: bool) -> bool:
+    """Whether a model in Python has an environment of its own: one that it names, its backend's, or a built one.
+
+    `builds` says whether environments are built from a requirements.txt.
+    """
+    if traits.name != "python" and traits.code_directory is None:
+        return False
+    if any(_text(context.config, name) for name in (PYTHON, ARCHIVE)) or _of_backend(traits) is not None:
+        return True
+    return builds and has_requirements(context, traits)
 
 
-def environment_of(context: ModelContext) -> Environment:
-    """The environment that the model names, unpacked if it is an archive. Raises InvalidArgumentError."""
+def environment_of(context: ModelContext, traits: BackendTraits, builds: bool) -> Environment:
+    """The environment that the model names, else that of its backend, else one with what its requirements.txt lists.
+
+    An archive is unpacked, and requirements are installed if the server `builds` environments. Raises
+    InvalidArgumentError.
+    """
     config = context.config
     name = PYTHON if _text(config, PYTHON) else ARCHIVE
     text = _text(config, name)
-    if not text:
+    if text:
+        path = context.model_directory / text.replace(_MODEL_FOLDER, str(context.model_directory))
+        return _environment_at(path, f"parameter '{name}' of model '{config.name}' is '{text}'", name == ARCHIVE)
+    archive = _of_backend(traits)
+    if archive is not None:
+        return _environment_at(archive, f"the environment of backend '{traits.name}' is '{archive}'", True)
+    requirements = requirements_of(context, traits) if builds else None
+    if requirements is None:
         return Environment.own()
-    path = context.model_directory / text.replace(_MODEL_FOLDER, str(context.model_directory))
-    subject = f"parameter '{name}' of model '{config.name}'"
+    folder = built_environment(requirements, config.name, _variables(None))
+    return Environment(str(folder / "bin" / "python"), None, _packages(_PACKAGES_FOR_BUILT), _variables(folder))
+
+
+def _of_backend(traits: BackendTraits) -> Path | None:
+    """The archive or folder of an environment in the folder of a Python-based backend, under Triton's name for it."""
+    if traits.code_directory is None:
+        return None
+    stem = f"pb_exec_env_{traits.name}"
+    candidates = (traits.code_directory / name for name in (f"{stem}.tar.gz", stem))
+    return next((path for path in candidates if path.exists()), None)
+
+
+def _environment_at(path: Path, subject: str, may_be_archive: bool) -> Environment:
+    """The environment at that path; `subject` begins the sentences of errors."""
     if not path.exists():
-        raise InvalidArgumentError(f"{subject} is '{text}', and there is no '{path}'")
-    if name == ARCHIVE and path.is_file():
+        raise InvalidArgumentError(f"{subject}, and there is no '{path}'")
+    if may_be_archive and path.is_file():
         path = _unpacked(path, subject)
     python = path if path.is_file() else path / "bin" / "python"
     if not os.access(python, os.X_OK):
-        raise InvalidArgumentError(f"{subject} is '{text}', and there is no interpreter '{python}'")
-    return Environment(str(python), None, _packages(), _variables(python.parent.parent))
+        raise InvalidArgumentError(f"{subject}, and there is no interpreter '{python}'")
+    return Environment(str(python), None, _packages(_PACKAGES), _variables(python.parent.parent))
 
 
-def _packages() -> tuple[tuple[str, str], ...]:
+def _packages(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """The folders of the server's own packages; nothing that lies beside them is seen in the process."""
     folders = []
-    for name in _PACKAGES:
+    for name in names:
         spec = find_spec(name)
         if spec is not None and spec.origin is not None:
             folders.append((name, str(Path(spec.origin).parent)))
     return tuple(folders)
 
 
-def _variables(root: Path) -> tuple[tuple[str, str], ...]:
-    """The server's environment variables with the programs and libraries of that environment first."""
+def _variables(root: Path | None) -> tuple[tuple[str, str], ...]:
+    """The server's environment variables, with the programs and libraries of that environment first if it is there."""
     variables = {name: value for name, value in os.environ.items() if name not in _OF_THE_SERVER}
+    if root is None:
+        return tuple(variables.items())
     variables["PATH"] = os.pathsep.join(filter(None, (str(root / "bin"), variables.get("PATH", ""))))
     if (root / "conda-meta").is_dir():
         libraries = (str(root / "lib"), variables.get("LD_LIBRARY_PATH", ""))
@@ -83,30 +120,20 @@ def _unpacked(archive: Path, subject: str) -> Path:
     """The folder of an archive's content, unpacked once for each state of the archive."""
     state = archive.stat()
     key = f"{archive.resolve()} {state.st_size} {state.st_mtime_ns}"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "naiad" / "environments"
-    folder = cache / hashlib.sha256(key.encode()).hexdigest()[:32]
-    if folder.is_dir():
-        return folder
-    cache.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(dir=cache, prefix="unfinished-"))
     try:
-        with tarfile.open(archive) as content:
-            content.extractall(unfinished, filter="data")
-        unfinished.replace(folder)  # an environment that another process has unpacked meanwhile is as good
-        _relocate(folder)
+        return cached_environment(key, partial(_unpack, archive))
     except (OSError, tarfile.TarError) as error:
-        if not folder.is_dir():
-            raise InvalidArgumentError(f"{subject} is '{archive}', which cannot be unpacked: {error}") from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-    return folder
+        raise InvalidArgumentError(f"{subject}, which cannot be unpacked: {error}") from error
 
 
-def _relocate(folder: Path) -> None:
-    """Let an environment of conda-pack mend the paths in its files."""
+def _unpack(archive: Path, folder: Path, lock: int) -> None:
+    """Unpack, and let an environment of conda-pack mend the paths in its files."""
+    with tarfile.open(archive) as content:
+        content.extractall(folder, filter="data")
     script, python = folder / "bin" / "conda-unpack", folder / "bin" / "python"
     if script.is_file():
-        subprocess.run([str(python), str(script)], check=False, stdout=subprocess.DEVNULL)  # noqa: S603
+        command = [str(python), str(script)]
+        subprocess.run(command, check=False, stdout=subprocess.DEVNULL, pass_fds=(lock,))  # noqa: S603
 
 
 def _text(config: ModelConfig, name: str) -> str:

@@ -4,10 +4,15 @@ A frame is a header of 16 bytes and a body. Descriptors travel beside the bytes,
 them; a header says how many are its own.
 """
 
+import logging
 import struct
 from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from naiad.foreign_errors import describe_error
+
+_logger = logging.getLogger("naiad.model")
 
 _HEADER = struct.Struct("<IHHQ")
 
@@ -18,8 +23,20 @@ _MOST_BUFFERS, _MOST_DESCRIPTORS = 512, 64
 """So many buffers and descriptors go with one write; the system allows 1,024 and 253."""
 
 
+class LinkClosedError(Exception):
+    """The other process has ended, or closed the connection."""
+
+
 class LinkBrokenError(Exception):
     """The other side sent what no frame can be; the connection is of no more use."""
+
+
+def broken(error: Exception) -> Exception:
+    """What ends a link on which reading raised that: the error of a link as it is, another as LinkBrokenError."""
+    if isinstance(error, LinkBrokenError | LinkClosedError):
+        return error
+    _logger.error("what a process sent cannot be read", exc_info=error)
+    return LinkBrokenError(describe_error(error))
 
 
 class Frame(NamedTuple):

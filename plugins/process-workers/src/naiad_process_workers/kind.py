@@ -1,65 +1,81 @@
 """The worker kind `process`: which models are isolated, and with which interpreter and limits."""
 
 import re
+from functools import partial
 from typing import Any
 
 from naiad.backend import Backend, BackendTraits, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad.extend import MakeWorker
 from naiad_config import ModelConfig
-from naiad_process_workers.backend import IsolatedBackend
-from naiad_process_workers.environments import environment_of, names_environment
+from naiad_process_workers.backend import DeclaringBackend, IsolatedBackend, IsolatedTraits
+from naiad_process_workers.environments import environment_of, has_environment
 from naiad_process_workers.process import Environment, Limits
 from naiad_process_workers.workers import ProcessWorker
 
-ISOLATIONS = ("thread", "process")
+ISOLATIONS = ("thread", "process", "model")
+"""Where instances live: on threads of the server, in a process each, in one process for all of a model's."""
+
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class ProcessKind:
     """Instances in processes, for models with the parameter `isolation`; `default` is that of models without it.
 
-    A Python model that names an environment is isolated unless it says otherwise.
+    A Python model with an environment of its own is isolated unless it says otherwise; `builds` says whether
+    environments are built from a requirements.txt.
     """
 
     name = "process"
     choice = ""
 
-    def __init__(self, default: str = "thread") -> None:
+    def __init__(self, default: str = "thread", builds: bool = False) -> None:
         self._default = default
+        self._builds = builds
 
     def worker_for(self, config: ModelConfig, traits: BackendTraits, execute_on: str) -> MakeWorker | None:
         """See `WorkerKind`."""
-        if not self._isolates(config, traits):
+        if not isinstance(traits, IsolatedTraits):
             return None
         if execute_on:
             raise InvalidArgumentError(
-                f"model '{config.name}' has isolation 'process', and cannot execute on '{execute_on}' of the server; "
-                "drop one of the parameters 'isolation' and 'execute_on'"
+                f"model '{config.name}' has isolation '{traits.isolation}', and cannot execute on '{execute_on}' of "
+                "the server; drop one of the parameters 'isolation' and 'execute_on'"
             )
         return ProcessWorker
 
-    def backend_for(self, config: ModelConfig, backend: Backend) -> Backend | None:
-        """See `WorkerKind`."""
-        return IsolatedBackend(backend, settings_of) if self._isolates(config, backend.traits) else None
+    def backend_for(self, context: ModelContext, backend: Backend) -> Backend | None:
+        """See `HostingKind`. What the configuration does not say, a backend with `isolation_of` may know."""
+        isolated = partial(self._isolated, backend)
+        isolation = _configured(context.config)
+        default = "process" if has_environment(context, backend.traits, self._builds) else self._default
+        if not isolation and hasattr(backend, "isolation_of"):
+            return DeclaringBackend(backend, default, isolated)
+        return isolated(isolation or default)
 
-    def _isolates(self, config: ModelConfig, traits: BackendTraits) -> bool:
-        has_own = traits.name == "python" and names_environment(config)
-        isolation = _text(config, "isolation") or ("process" if has_own else self._default)
-        if isolation not in ISOLATIONS:
-            raise InvalidArgumentError(
-                f"parameter 'isolation' of model '{config.name}' is '{isolation}'; it can be {' or '.join(ISOLATIONS)}"
-            )
-        return isolation == "process"
+    def _isolated(self, backend: Backend, isolation: str) -> IsolatedBackend | None:
+        if isolation == "thread":
+            return None
+        return IsolatedBackend(backend, partial(settings_of, traits=backend.traits, builds=self._builds), isolation)
 
 
-def settings_of(context: ModelContext) -> tuple[Environment, Limits]:
+def _configured(config: ModelConfig) -> str:
+    """The parameter of a model, "" without it. Raises InvalidArgumentError."""
+    isolation = _text(config, "isolation")
+    if isolation and isolation not in ISOLATIONS:
+        raise InvalidArgumentError(
+            f"parameter 'isolation' of model '{config.name}' is '{isolation}'; it can be {' or '.join(ISOLATIONS)}"
+        )
+    return isolation
+
+
+def settings_of(context: ModelContext, traits: BackendTraits, builds: bool) -> tuple[Environment, Limits]:
     """The interpreter and the limits of a model's processes. Raises InvalidArgumentError."""
     config = context.config
     limits = Limits(
         _size(config, "memory_limit"), _seconds(config, "startup_timeout"), _seconds(config, "execution_timeout")
     )
-    return environment_of(context), limits
+    return environment_of(context, traits, builds), limits
 
 
 def _text(config: ModelConfig, name: str) -> str:

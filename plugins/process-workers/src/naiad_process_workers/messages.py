@@ -67,6 +67,8 @@ class Kind(IntEnum):
     """What a call returned or raised."""
     LOG = 35
     """A line for the server's log."""
+    ATTACH = 37
+    """A further work link, whose descriptor comes with the frame, for an instance with the number of the frame."""
     READINESS = 36
     """Why the instance is not ready, "" when it is."""
 

@@ -1,5 +1,6 @@
 """The process of an instance as the server has it: its start, its steps, its end and why it ended."""
 
+import itertools
 import json
 import logging
 import os
@@ -18,9 +19,10 @@ from naiad.backend import ModelContext
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError
 from naiad.types import Request
 from naiad_process_workers import bootstrap
+from naiad_process_workers.bodies import BodyArenasService, BodyPart
 from naiad_process_workers.codec import Decoder, Encoder
-from naiad_process_workers.connection import Connection, LinkClosedError, Memory
-from naiad_process_workers.frames import Frame, LinkBrokenError
+from naiad_process_workers.connection import Connection, Memory
+from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
 from naiad_process_workers.messages import LINK_LOST, Kind, error_in
 from naiad_process_workers.services import ControlLink
 
@@ -91,10 +93,12 @@ class ModelProcess:
         self.context = context
         self.limits = limits
         self.requests: dict[int, Sequence[Request]] = {}
+        self.numbers = itertools.count(1)
         self.dying = ""
         self._killed_because = ""
+        self._ending = threading.Lock()
+        self._reason: str | None = None
         self._count = 0
-        self._has_ended = False
         self._memory = Memory()
         work, work_there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         control, control_there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -109,7 +113,7 @@ class ModelProcess:
             control_there.close()
         self.work = Connection(work, self._memory)
         self.control = ControlLink(
-            Connection(control, self._memory), context, lambda number: self.requests.get(number, ())
+            Connection(control, self._memory), context, lambda number: self.requests.get(number, ()), self.kill
         )
         self._control_socket = control
 
@@ -118,22 +122,48 @@ class ModelProcess:
         """Its process id."""
         return self._popen.pid
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended, or is about to."""
+        return self._reason is not None or self._popen.poll() is not None
+
+    def attach(self, index: int) -> Connection:
+        """A further work link, for an instance of that index on a thread of its own. Raises ModelFailedError."""
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self.control.attach(index, there)
+        except LinkClosedError as error:
+            here.close()
+            raise ModelFailedError(f"the process of model '{self._name}' ended: {self.end(error)}") from None
+        finally:
+            there.close()
+        return Connection(here, self._memory)
+
+    def detach(self, work: Connection) -> None:
+        """Let the instance of a further work link close, and wait for that."""
+        with suppress(LinkClosedError, LinkBrokenError, TimeoutError):
+            self._finish(work)
+        work.close()
+
     def serve(self, context: ModelContext) -> None:
         """Load this version from now on: its metrics and model calls are those of the process."""
         self.context = context
         self.control.serve(context)
+        part = context.parts.get(BodyArenasService.name)
+        self._memory.bodies = part.open() if isinstance(part, BodyPart) else None
 
-    def step(self, kind: Kind, *values: Any) -> Any:
+    def step(self, kind: Kind, *values: Any, work: Connection | None = None) -> Any:
         """Do one step of a load, and wait for what it returns. Raises NaiadError; the process has ended for most."""
+        work = work or self.work
         self._count += 1
-        encoder = Encoder(self.work)
+        encoder = Encoder(work)
         for value in values:
             encoder.value(value)
         limit = self.limits.startup
-        self.work.socket.settimeout(limit or None)
+        work.socket.settimeout(limit or None)
         try:
-            self.work.send(kind, self._count, encoder.body())
-            frame = self._next(Kind.DONE, Kind.FAILED)
+            work.send(kind, self._count, encoder.body())
+            frame = self._next(work, Kind.DONE, Kind.FAILED)
         except TimeoutError:
             self.kill(f"it took longer than {limit:g} s to start (startup_timeout)")
             raise ModelFailedError(f"the process of model '{self._name}' ended: {self.end()}") from None
@@ -141,7 +171,7 @@ class ModelProcess:
             raise ModelFailedError(f"the process of model '{self._name}' ended: {self.end(error)}") from None
         finally:
             with suppress(OSError):
-                self.work.socket.settimeout(None)
+                work.socket.settimeout(None)
         decoder = Decoder(frame.body, self._memory.read)
         if frame.kind == Kind.DONE:
             return decoder.value()
@@ -150,13 +180,10 @@ class ModelProcess:
 
     def close(self) -> None:
         """Let the model close, and wait until the process has ended."""
-        if self._has_ended:
+        if self._reason is not None:
             return
         with suppress(LinkClosedError, LinkBrokenError, TimeoutError):
-            self.work.on_blocked = None
-            self.work.socket.settimeout(SECONDS_TO_CLOSE)
-            self.work.send(Kind.CLOSE, 0, Encoder(self.work).body())
-            self._next(Kind.DONE)
+            self._finish(self.work)
         self.end()
 
     def kill(self, reason: str = "") -> None:
@@ -172,15 +199,17 @@ class ModelProcess:
 
     def end(self, error: Exception | None = None) -> str:
         """Free what there is of a process that has ended or is about to; why it ended. Harmless when repeated."""
-        self._has_ended = True
-        reason = self._ended_because()
-        if isinstance(error, LinkBrokenError):
-            reason = f"it sent what cannot be read: {error}"
-        self.control.close()
-        self.work.close()
-        self._control_socket.close()
-        self._memory.close()
-        return reason
+        with self._ending:
+            if self._reason is None:
+                reason = self._ended_because()
+                if isinstance(error, LinkBrokenError):
+                    reason = f"it sent what cannot be read: {error}"
+                self._reason = reason
+                self.control.close()
+                self.work.close()
+                self._control_socket.close()
+                self._memory.close()
+            return self._reason
 
     def __del__(self) -> None:
         popen = getattr(self, "_popen", None)
@@ -188,10 +217,16 @@ class ModelProcess:
             popen.kill()
             popen.wait()
 
-    def _next(self, *kinds: Kind) -> Frame:
+    def _finish(self, work: Connection) -> None:
+        work.on_blocked = None
+        work.socket.settimeout(SECONDS_TO_CLOSE)
+        work.send(Kind.CLOSE, 0, Encoder(work).body())
+        self._next(work, Kind.DONE)
+
+    def _next(self, work: Connection, *kinds: Kind) -> Frame:
         """The next frame of these kinds; what the instance says otherwise is of no interest any more."""
         while True:
-            for frame in self.work.receive():
+            for frame in work.receive():
                 if frame.kind == Kind.DYING:
                     self.dies(frame)
                 if frame.kind in kinds:

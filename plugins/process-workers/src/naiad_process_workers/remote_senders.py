@@ -11,7 +11,8 @@ from naiad.backend import Reply
 from naiad.errors import InternalError, NaiadError
 from naiad.types import Request
 from naiad_process_workers.codec import Encoder
-from naiad_process_workers.connection import Connection, LinkClosedError
+from naiad_process_workers.connection import Connection
+from naiad_process_workers.frames import LinkClosedError
 from naiad_process_workers.messages import Kind, put_reply
 
 _logger = logging.getLogger("naiad.model")

@@ -1,6 +1,7 @@
 """The server's side of the control link: what the model logs, counts, and asks other models."""
 
 import logging
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -14,8 +15,8 @@ from naiad.types import Request, Response
 from naiad_kit.calls import ModelCalls, models_of
 from naiad_kit.model_metrics import registry_of
 from naiad_process_workers.codec import Decoder, Encoder
-from naiad_process_workers.connection import Connection, LinkClosedError
-from naiad_process_workers.frames import Frame, LinkBrokenError
+from naiad_process_workers.connection import Connection
+from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError, broken
 from naiad_process_workers.messages import Kind, put_error, put_response, request_in
 
 _logger = logging.getLogger("naiad.model")
@@ -27,7 +28,15 @@ RequestsOf = Callable[[int], Sequence[Request]]
 class ControlLink:
     """Reads the control link of one process, on a thread of its own, until the process ends."""
 
-    def __init__(self, connection: Connection, context: ModelContext, requests_of: RequestsOf) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        context: ModelContext,
+        requests_of: RequestsOf,
+        on_broken: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        """`on_broken` is called with the reason when nothing more can be read."""
+        self._on_broken = on_broken
         self._connection = connection
         self._context = context
         self._requests_of = requests_of
@@ -54,7 +63,12 @@ class ControlLink:
         """A sender may send one more response. For any thread."""
         self._send(Kind.ROOM, number, index)
 
-    def why_not_ready(self) -> str:
+    def attach(self, index: int, work: socket.socket) -> None:
+        """Hand a further work link to the process, for an instance of that index. Raises LinkClosedError."""
+        self._connection.put(Kind.ATTACH, index, b"", (work.fileno(),))
+        self._connection.wait_and_flush()
+
+    def why_not_ready(self, index: int = 0) -> str:
         """Why the instance is not ready, "" when it is; waits for it."""
         answer: Future[str] = Future()
         with self._lock:
@@ -63,7 +77,7 @@ class ControlLink:
             self._checks[number] = answer
             if self._over:
                 return "its process has ended"
-        self._send(Kind.READY, number, None)
+        self._send(Kind.READY, number, index)
         return answer.result()
 
     def close(self) -> None:
@@ -78,8 +92,8 @@ class ControlLink:
                     self._take(frame)
         except LinkClosedError:
             pass
-        except LinkBrokenError as error:
-            _logger.error("the process of model '%s' sent what cannot be read: %s", self._context.config.name, error)
+        except Exception as error:  # noqa: BLE001 - what a process sends may be anything
+            self._on_broken(f"it sent what cannot be read: {broken(error)}")
         finally:
             self._end()
 

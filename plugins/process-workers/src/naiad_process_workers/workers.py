@@ -14,10 +14,9 @@ from naiad.errors import NaiadError
 from naiad.extend import ItemT, WorkerHost
 from naiad.threads import on_event_loop
 from naiad.workers import InstanceWorker
-from naiad_process_workers.backend import ProcessInstance
 from naiad_process_workers.busy_wait import BusyWait
-from naiad_process_workers.connection import LinkClosedError
-from naiad_process_workers.frames import Frame, LinkBrokenError
+from naiad_process_workers.frames import Frame, LinkClosedError, broken
+from naiad_process_workers.instance import ProcessInstance
 from naiad_process_workers.messages import Kind
 
 _logger = logging.getLogger("naiad.model")
@@ -138,14 +137,14 @@ class ProcessWorker(InstanceWorker[ItemT]):
     def _attach(self, instance: ProcessInstance) -> None:
         self._instance = instance
         instance.attach()
-        work = instance.process.work
+        work = instance.work
         work.socket.setblocking(False)
         work.on_blocked = self._blocked
         self.loop.add_reader(work.fileno(), self._read, instance)
         self.started.set_result(instance)
 
     def _detach(self, instance: ProcessInstance, detached: threading.Event) -> None:
-        work = instance.process.work
+        work = instance.work
         with suppress(OSError, ValueError):
             self.loop.remove_reader(work.fileno())
             self.loop.remove_writer(work.fileno())
@@ -159,14 +158,14 @@ class ProcessWorker(InstanceWorker[ItemT]):
         """Take what the process has sent."""
         self._is_reading = True
         try:
-            for frame in instance.process.work.receive():
+            for frame in instance.work.receive():
                 if frame.kind == Kind.STRINGS:
                     self._queued += 1
                     self._inbox.put(partial(self._take_strings, instance, frame))
                 else:
                     instance.take(frame)
-        except (LinkClosedError, LinkBrokenError) as error:
-            self._lose(instance, error)
+        except Exception as error:  # noqa: BLE001 - what a process sends may be anything
+            self._lose(instance, broken(error))
         finally:
             self._is_reading = False
 
@@ -191,15 +190,15 @@ class ProcessWorker(InstanceWorker[ItemT]):
         """Take an answer with many strings, on the thread."""
         try:
             instance.take(frame)
-        except LinkBrokenError as error:
-            self.loop.call_soon_threadsafe(self._lose, instance, error)
+        except Exception as error:  # noqa: BLE001 - what a process sends may be anything
+            self.loop.call_soon_threadsafe(self._lose, instance, broken(error))
         self.loop.call_soon_threadsafe(self._dequeued)
 
     def _lose(self, instance: ProcessInstance, error: Exception) -> None:
         """The process has ended, or is of no more use: the thread finds out why."""
         if not self._is_over:
             self._is_over, self._error = True, error
-            self.loop.remove_reader(instance.process.work.fileno())
+            self.loop.remove_reader(instance.work.fileno())
             self._inbox.put(None)
 
     def _died(self, instance: ProcessInstance, reason: str) -> None:
@@ -219,10 +218,10 @@ class ProcessWorker(InstanceWorker[ItemT]):
 
     def _write_later(self) -> None:
         if self._instance is not None and not self._is_over:
-            self.loop.add_writer(self._instance.process.work.fileno(), self._write, self._instance)
+            self.loop.add_writer(self._instance.work.fileno(), self._write, self._instance)
 
     def _write(self, instance: ProcessInstance) -> None:
-        work = instance.process.work
+        work = instance.work
         try:
             if work.flush():
                 self.loop.remove_writer(work.fileno())

@@ -1,0 +1,100 @@
+"""Memory for the bodies of requests to isolated models: arenas that a frontend fills and the model's processes read.
+
+The arenas belong to a model, not to a process, because which of its instances executes a request is decided later. An
+array over a body is sent as the location of its bytes; the server keeps the array until the process has no view of it.
+"""
+
+import itertools
+import threading
+from collections import deque
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from naiad.extend import LoadedVersion
+from naiad.server import ServerApi
+from naiad_config import ModelConfig
+from naiad_kit.frontends.body_memory import SMALLEST_BODY, BodyMemory
+from naiad_process_workers.arenas import FIRST_SHARED, Arena, OwnArenas, block_array
+
+MOST_BYTES = 256 << 20
+"""The arenas of one model: bodies beyond it are received elsewhere, and copied."""
+
+_next_number = itertools.count(FIRST_SHARED).__next__
+
+
+class BodyArenas:
+    """The arenas of one model. For any thread."""
+
+    def __init__(self) -> None:
+        self._arenas = OwnArenas(_next_number)
+        self._freed: deque[tuple[int, int]] = deque()
+
+    def reserve(self, size: int) -> memoryview | None:
+        """Writable memory of `size` bytes, which is free when the last view of it is gone; None without room."""
+        if self._freed:
+            self._arenas.free([self._freed.popleft() for _ in range(len(self._freed))])
+        if self._arenas.size + size > MOST_BYTES:
+            return None
+        try:
+            arena, offset = self._arenas.allocate(size, None, lambda new: None)
+        except OSError:
+            return None
+        array = block_array(arena.bytes, (arena.number, offset), self._freed, offset, size)
+        return memoryview(array)  # type: ignore[arg-type]
+
+    def locate(self, array: np.ndarray) -> tuple[Arena, int] | None:
+        """The arena that has the bytes of a contiguous array, and their offset in it."""
+        return self._arenas.locate(array.__array_interface__["data"][0], array.nbytes)
+
+    def __del__(self) -> None:
+        self._arenas.close()  # bodies that have come stay for as long as they are read
+
+
+class BodyPart:
+    """The arenas of one model version, once an isolated version has asked for them; versions of a model share them."""
+
+    def __init__(self, name: str, all_arenas: "WeakValueDictionary[str, BodyArenas]", lock: threading.Lock) -> None:
+        self._name = name
+        self._all = all_arenas
+        self._lock = lock
+        self._arenas: BodyArenas | None = None
+
+    def open(self) -> BodyArenas:
+        """The arenas of the model, from now on."""
+        with self._lock:
+            arenas = self._arenas = self._all.get(self._name) or BodyArenas()
+            self._all[self._name] = arenas
+        return arenas
+
+    def loaded(self, version: LoadedVersion) -> None:
+        """See `VersionPart`."""
+
+    def close(self) -> None:
+        """See `VersionPart`: the arenas go with the last version."""
+        self._arenas = None
+
+
+class BodyArenasService:
+    """Memory for bodies: see `naiad_kit.frontends.body_memory.BodyMemory`."""
+
+    name = BodyMemory.name
+
+    def __init__(self) -> None:
+        self._arenas: WeakValueDictionary[str, BodyArenas] = WeakValueDictionary()
+        self._lock = threading.Lock()
+
+    def part_of(self, config: ModelConfig) -> BodyPart:
+        """See `ModelService`."""
+        return BodyPart(config.name, self._arenas, self._lock)
+
+    def reserve(self, model: str, size: int) -> memoryview | None:
+        """See `BodyMemory`."""
+        arenas = self._arenas.get(model) if size >= SMALLEST_BODY else None
+        return None if arenas is None else arenas.reserve(size)
+
+    async def start(self, server: ServerApi) -> None:
+        """See `Service`."""
+
+    async def stop(self, seconds: float) -> None:
+        """See `Service`."""

@@ -1,0 +1,205 @@
+"""Executes the batches of one instance in its process: reads a work link, and answers on it."""
+
+import logging
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from time import monotonic_ns, perf_counter
+from typing import Any, NoReturn
+
+from naiad.backend import Answer, Batch, Instance
+from naiad.errors import InternalError, NaiadError
+from naiad.types import Request
+from naiad_process_workers.busy_wait import BusyWait
+from naiad_process_workers.codec import Decoder, Encoder
+from naiad_process_workers.connection import Connection, Memory
+from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
+from naiad_process_workers.messages import MANY_STRINGS, Kind, batch_in, put_answer, put_error
+from naiad_process_workers.remote_senders import RemoteSender, SenderState
+
+_logger = logging.getLogger("naiad.model")
+
+SECONDS_FOR_BATCHES = 250e-6
+"""The most to wait busily for the next batch."""
+
+
+@dataclass(slots=True, eq=False)
+class Executions:
+    """The executions of a process, by the numbers that the server gave them; for any thread."""
+
+    memory: Memory = field(default_factory=partial(Memory, writable=True))
+    model_name: str = ""
+    layout: Any = None
+    requests: dict[int, Sequence[Request]] = field(default_factory=dict)
+    senders: dict[tuple[int, int], SenderState] = field(default_factory=dict)
+    cancelled_early: dict[int, set[int]] = field(default_factory=dict)
+
+    def indices(self, requests: Sequence[Request]) -> tuple[int, list[int]]:
+        """The number of the execution of these requests, and their indices in it; (0, []) when it is over."""
+        for number, own in list(self.requests.items()):
+            indices = [index for index, each in enumerate(own) if any(each is one for one in requests)]
+            if indices:
+                return number, indices
+        return 0, []
+
+    def cancel(self, number: int, index: int) -> None:
+        """Cancel a request; that of a batch that has not come is cancelled when it does."""
+        requests = self.requests.get(number)
+        if requests is None:
+            self.cancelled_early.setdefault(number, set()).add(index)  # or the batch is over
+            if len(self.cancelled_early) > _MOST_EARLY:
+                del self.cancelled_early[next(iter(self.cancelled_early))]
+            return
+        _cancel(requests[index])
+        self.make_room(number, index)
+
+    def make_room(self, number: int, index: int) -> None:
+        """Let a sender send one more response."""
+        sender = self.senders.get((number, index))
+        if sender is not None:
+            sender.make_room()
+
+    def begin(self, number: int, requests: Sequence[Request]) -> None:
+        """The requests of a batch are about to be executed."""
+        self.requests[number] = requests
+        for index in self.cancelled_early.pop(number, ()) if self.cancelled_early else ():
+            _cancel(requests[index])
+
+    def sender_ended(self, number: int, index: int) -> None:
+        """A sender has sent its last response, or was dropped."""
+        self.senders.pop((number, index), None)
+        if not any(each == number for each, _ in list(self.senders)):
+            self.requests.pop(number, None)
+
+
+_MOST_EARLY = 1024
+
+
+class Executor:
+    """One instance behind one work link. `ends` is what to do when the model wants to end its process."""
+
+    def __init__(
+        self, work: Connection, executions: Executions, ends: Callable[[Connection, BaseException], NoReturn]
+    ) -> None:
+        self.work = work
+        self.instance: Instance | None = None
+        self.name = ""
+        self._executions = executions
+        self._ends = ends
+        self._busy_wait = BusyWait(SECONDS_FOR_BATCHES)
+
+    def next(self) -> list[Frame]:
+        """The next frames, perhaps none; waits busily at first where that pays."""
+        frames = self.work.receive(wait=False)
+        if frames:
+            return frames
+        busy_wait, since = self._busy_wait, perf_counter()
+        if busy_wait.pays:
+            until = since + busy_wait.seconds
+            while not frames and perf_counter() < until:
+                os.sched_yield()
+                frames = self.work.receive(wait=False)
+        frames = frames or self.work.receive()
+        busy_wait.ended(perf_counter() - since)
+        return frames
+
+    def take(self, frame: Frame) -> None:
+        """Do what a frame says that is for the instance. Raises LinkBrokenError for another."""
+        kind = frame.kind
+        if kind == Kind.EXECUTE:
+            answer = self._execute(frame)
+            if answer is not None:
+                self.work.send(*answer)
+        elif kind == Kind.SEQUENCE_ENDED:
+            correlation_id, reason = Decoder(frame.body, self.work.memory.read).value()
+            if self.instance is not None:
+                self.instance.sequence_ended(correlation_id, reason)  # type: ignore[attr-defined]
+        else:
+            raise LinkBrokenError(f"a frame of kind {kind}")
+
+    def close(self) -> None:
+        """Close the instance; what it raises is logged."""
+        try:
+            if self.instance is not None:
+                self.instance.close()
+        except BaseException:
+            _logger.exception("closing instance '%s' failed", self.name)
+
+    def failure(self, error: BaseException) -> bytes:
+        """The body of a frame with that error."""
+        encoder = Encoder(self.work)
+        trace = "" if isinstance(error, NaiadError) else "".join(traceback.format_exception(error))
+        put_error(encoder, error, trace.rstrip())
+        return encoder.body()
+
+    def _execute(self, frame: Frame) -> tuple[int, int, bytes] | None:
+        """The frame that answers a batch; None for one that is answered later. What it held is free then."""
+        number, instance, executions = frame.number, self.instance, self._executions
+        if instance is None:
+            raise LinkBrokenError("there is no instance")
+        open_sender = partial(self._open_sender, number)
+        batch = batch_in(
+            Decoder(frame.body, self.work.memory.read), executions.model_name, open_sender, executions.layout
+        )
+        executions.begin(number, batch.requests)
+        try:
+            answer = instance.execute(batch)
+        except Exception as error:  # noqa: BLE001 - a model may raise anything
+            return self._failed(number, error)
+        if isinstance(answer, Future):
+            answer.add_done_callback(partial(self._answer_later, number, batch))
+            return None
+        return self._answered(number, batch, answer)
+
+    def _answered(self, number: int, batch: Batch, answer: Answer) -> tuple[int, int, bytes]:
+        try:
+            if not batch.infer_done_ns:
+                batch.infer_done_ns = monotonic_ns()
+            encoder = Encoder(self.work)
+            put_answer(encoder, answer, batch)
+            self._over(number, batch.streams)
+            kind = Kind.ANSWER if encoder.string_bytes < MANY_STRINGS else Kind.STRINGS
+            return kind, number, encoder.body()
+        except Exception as error:  # noqa: BLE001 - an answer can be broken in any way
+            return self._failed(number, error)
+
+    def _answer_later(self, number: int, batch: Batch, future: "Future[Answer]") -> None:
+        try:
+            answer = future.result()
+        except Exception as error:  # noqa: BLE001 - a model may raise anything
+            frame = self._failed(number, error)
+        except BaseException as error:  # noqa: BLE001 - a model that wants to end the process does
+            self._ends(self.work, error)
+        else:
+            frame = self._answered(number, batch, answer)
+        with suppress(LinkClosedError):  # the control link ends the process
+            self.work.send(*frame)
+
+    def _failed(self, number: int, error: Exception) -> tuple[int, int, bytes]:
+        self._over(number, streams=False)
+        return Kind.FAILED, number, self.failure(error)
+
+    def _over(self, number: int, streams: bool) -> None:
+        if not streams:
+            self._executions.requests.pop(number, None)
+
+    def _open_sender(self, number: int, index: int) -> RemoteSender:
+        requests = self._executions.requests.get(number)
+        if requests is None:
+            raise InternalError("the batch was answered before its sender was taken")
+        sender = RemoteSender(self.work, number, index, requests[index], self._executions.sender_ended)
+        self._executions.senders[number, index] = sender.state
+        return sender
+
+
+def _cancel(request: Request) -> None:
+    request.cancelled = True
+    if request.on_cancelled is not None:
+        try:
+            request.on_cancelled()
+        except Exception:
+            _logger.exception("what a model does about a cancelled request failed")

@@ -1,0 +1,159 @@
+"""Isolation that a model's own file asks for, and processes that hold all instances of a model."""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from naiad.errors import NaiadError, WorkerDiedError
+from naiad_custom import FP32, Array, model
+from naiad_testing import serve
+
+from .conftest import Serve, Write
+
+ONE = np.ones(4, np.float32)
+DECLARED = """
+    import os
+    import naiad_custom as custom
+    from naiad_custom import FP32, Array
+
+    @custom.model(DECLARATION)
+    def where(x: Array[FP32, -1]) -> Array[FP32, -1]:
+        return x * 0 + os.getpid()
+"""
+TWO = """
+    max_batch_size: 1 instance_group { count: 2 kind: KIND_CPU }
+    input { name: "X" data_type: TYPE_FP32 dims: 2 } output { name: "Y" data_type: TYPE_FP32 dims: 2 }
+"""
+WHERE = "import threading; time.sleep(0.05); x = np.array([[os.getpid(), threading.get_native_id()]], np.float32) - 1"
+
+
+def declared(declaration: str) -> str:
+    return DECLARED.replace("DECLARATION", declaration)
+
+
+def process_of(client: object) -> int:
+    (y,) = client.infer(x=ONE).values()  # type: ignore[attr-defined]
+    return int(y[0])
+
+
+def test_a_file_asks_for_processes(write: Write, served: Serve) -> None:
+    with served(write("m", declared('isolation="process"'), "", isolation="")) as client:
+        assert process_of(client) != os.getpid()
+        config = client.call(lambda server: server.model_config("m", 0))
+        assert config.parameters["isolation"].string_value == "process"
+
+
+@pytest.mark.parametrize(("by_file", "by_configuration"), [("process", "thread"), ("thread", "process")])
+def test_the_configuration_comes_before_the_file(
+    write: Write, served: Serve, by_file: str, by_configuration: str
+) -> None:
+    model = write("m", declared(f"isolation={by_file!r}"), "", isolation=by_configuration)
+
+    with served(model) as client:
+        assert (process_of(client) == os.getpid()) == (by_configuration == "thread")
+
+
+def test_the_file_comes_before_the_option(write: Write, served: Serve) -> None:
+    with served(write("m", declared('isolation="thread"'), "", isolation=""), isolation="process") as client:
+        assert process_of(client) == os.getpid()
+
+
+def test_a_file_that_says_nothing_lives_where_the_option_says(write: Write, served: Serve) -> None:
+    with served(write("m", declared(""), "", isolation=""), isolation="model") as client:
+        assert process_of(client) != os.getpid()
+
+
+def test_nothing_of_an_isolated_file_is_imported_by_the_server(write: Write, served: Serve) -> None:
+    code = declared('isolation="process"') + f"\n    assert os.getpid() != {os.getpid()}"
+
+    with served(write("m", code, "", isolation="")) as client:
+        assert process_of(client) != os.getpid()
+
+
+def test_an_isolation_that_cannot_be_read_in_the_source_is_refused(write: Write, served: Serve) -> None:
+    code = declared("isolation=str('process')")
+
+    with pytest.raises(NaiadError, match="as a literal in the file itself"), served(write("m", code, "", isolation="")):
+        pass
+
+
+def test_an_unknown_isolation_is_refused_with_the_line(write: Write, served: Serve) -> None:
+    code = declared('isolation="cage"')
+
+    with (
+        pytest.raises(NaiadError, match=r"model.py:6: TypeError: isolation is 'thread' or 'process' or 'model'"),
+        served(write("m", code, "", isolation="")),
+    ):
+        pass
+
+
+def test_a_function_without_a_file_is_served_where_it_is() -> None:
+    @model(isolation="process")
+    def where(x: Array[FP32, -1]) -> Array[FP32, -1]:
+        return x * 0 + os.getpid()
+
+    with serve(where) as client:
+        assert process_of(client) == os.getpid()
+
+
+def test_one_process_holds_all_instances_each_on_a_thread(write: Write, served: Serve) -> None:
+    with served(write("m", config=TWO, body=WHERE, isolation="model")) as client:
+        answers = client.infer_all(*[{"X": np.ones((1, 2), np.float32)}] * 8)
+        (process,) = {int(answer["Y"][0, 0]) for answer in answers}
+        threads = {int(answer["Y"][0, 1]) for answer in answers}
+
+        assert process != os.getpid()
+        assert len(threads) == 2
+        assert all(Path(f"/proc/{process}/task/{thread}").exists() for thread in threads)
+    assert not Path(f"/proc/{process}").exists()
+
+
+@pytest.mark.parametrize("end", ["os._exit(3)", "raise SystemExit(4)", "import ctypes; ctypes.string_at(0)"])
+def test_all_instances_of_a_process_that_ends_are_replaced(write: Write, served: Serve, end: str) -> None:
+    body = f"if x[0, 0] == 7: {end}\n{WHERE}"
+
+    with served(write("m", config=TWO, body=body, isolation="model")) as client:
+        one, bad = np.ones((1, 2), np.float32), np.full((1, 2), 7, np.float32)
+        before = int(client.infer(X=one)["Y"][0, 0])
+        with pytest.raises(WorkerDiedError):
+            client.infer(X=bad)
+
+        threads: set[int] = set()
+        until = time.monotonic() + 20
+        while len(threads) < 2 and time.monotonic() < until:
+            try:
+                answers = client.infer_all(*[{"X": one}] * 4)
+            except NaiadError:
+                continue
+            threads |= {int(answer["Y"][0, 1]) for answer in answers}
+            assert before not in {int(answer["Y"][0, 0]) for answer in answers}
+    assert len(threads) == 2
+
+
+def test_a_stream_of_a_shared_process_is_cancelled(write: Write, served: Serve) -> None:
+    code = """
+        import naiad_custom
+        from collections.abc import Iterator
+        from naiad_custom import FP32, Array
+
+        @naiad_custom.model(isolation="model")
+        def count(x: Array[FP32, 1]) -> Iterator[Array[FP32, 1]]:
+            try:
+                while True:
+                    yield x
+                    x = x + 1
+            finally:
+                open(__file__ + ".over", "w").close()
+    """
+    folder = write("m", code, "", isolation="")
+    with served(folder) as client:
+        stream = client["m"].stream(x=[1])
+        assert [float(next(iter(next(stream).values()))[0]) for _ in range(3)] == [1, 2, 3]
+        stream.close()
+        until = time.monotonic() + 20
+        while not (folder / "1" / "model.py.over").exists():
+            assert time.monotonic() < until
+            time.sleep(0.02)
