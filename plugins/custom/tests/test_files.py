@@ -96,7 +96,7 @@ def test_a_folder_of_weights_does_not_hide_an_installed_package(folder, batch_of
 def test_a_file_without_neighbours_has_ordinary_builtins(folder):
     folder.write(code("FACTOR = 5"))
 
-    file = ModelFile(folder.context(), folder.path / "1" / "model.py")
+    file = ModelFile(folder.context(), folder.path / "1" / "model.py", (folder.path / "1", folder.path))
 
     assert file.module.__builtins__["__import__"] is __import__
     file.close()
@@ -104,7 +104,7 @@ def test_a_file_without_neighbours_has_ordinary_builtins(folder):
 
 def test_closing_forgets_the_modules(folder):
     folder.write(code("from factors import FACTOR"), files={"1/factors.py": "FACTOR = 5"})
-    file = ModelFile(folder.context(), folder.path / "1" / "model.py")
+    file = ModelFile(folder.context(), folder.path / "1" / "model.py", (folder.path / "1", folder.path))
     package = file.package
     assert f"{package}.factors" in sys.modules
 
@@ -198,3 +198,26 @@ def test_the_logger_of_a_model_file_has_the_models_own_lines(folder, batch_of, c
         folder.instance().execute(batch_of({"x": [1]}, batching=False))
 
     assert caplog.records[-1].pathname == str(folder.path / "1" / "model.py")
+
+
+def test_a_model_file_that_follows_its_link_has_the_path_and_the_neighbours_of_the_file(folder, tmp_path, batch_of):
+    source = tmp_path / "written" / "model.py"
+    source.parent.mkdir()
+    source.write_text(
+        "from naiad_custom import INT64, Array, model\nfrom factors import FACTOR\n\n@model\n"
+        "def answer(x: Array[INT64, 1]) -> Array[INT64, 1]:\n    assert 'written' in __file__\n    return x * FACTOR\n"
+    )
+    (source.parent / "factors.py").write_text("FACTOR = 5")
+    folder.write(config='parameters { key: "follow_link" value { string_value: "true" } }')
+    (folder.path / "1" / "model.py").symlink_to(source)
+
+    assert folder.instance().execute(batch_of({"x": [2]}, batching=False))["output"].item() == 10
+
+
+def test_the_line_of_an_error_is_that_of_the_file_that_the_link_leads_to(folder, tmp_path):
+    (tmp_path / "written.py").write_text("x = 1\nraise ValueError('no')\n")
+    folder.write(config='parameters { key: "follow_link" value { string_value: "true" } }')
+    (folder.path / "1" / "model.py").symlink_to(tmp_path / "written.py")
+
+    with pytest.raises(InvalidArgumentError, match=rf"^{tmp_path}/written\.py:2: ValueError: no"):
+        folder.instance()

@@ -126,7 +126,7 @@ class ImportingName(str):
 def test_modules_are_forgotten_while_other_threads_import(folder, monkeypatch, forget):
     folder.write(CODE.decode())
     before = modules()
-    file = ModelFile(folder.context(1), folder.path / "1" / "model.py")
+    file = ModelFile(folder.context(1), folder.path / "1" / "model.py", (folder.path / "1", folder.path))
     monkeypatch.setitem(sys.modules, ImportingName("naiad_test_importing"), sys)
 
     try:

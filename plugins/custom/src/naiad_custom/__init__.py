@@ -30,6 +30,8 @@ from naiad_custom.servers import AsyncServer, Server
 
 if TYPE_CHECKING:
     from naiad.backend import Backend
+    from naiad.extend import Service
+    from naiad.options import Option, Settings
 
 __all__ = [
     "BF16",
@@ -51,6 +53,23 @@ __all__ = [
     "Server",
     "model",
 ]
+
+
+@hookimpl
+def naiad_options() -> "Sequence[Option]":
+    """Where backends are that are written in Python."""
+    from naiad.options import Option
+
+    text = "the folder of backends that are written in Python, each NAME/model.py"
+    return [Option("backend-directory", "/opt/tritonserver/backends", text, metavar="DIR")]
+
+
+@hookimpl
+def naiad_services(settings: "Settings") -> "Sequence[Service]":
+    """The backends of the backend directory."""
+    from naiad_custom.backend_directory import BackendDirectory
+
+    return [BackendDirectory(settings.value("backend-directory", str))]
 
 
 @hookimpl

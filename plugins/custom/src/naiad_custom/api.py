@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, overload
 
-from naiad_custom.declaration import MARK, ArraySpec, Declaration
+from naiad_custom.declaration import ISOLATIONS, MARK, ArraySpec, Declaration
 
 if TYPE_CHECKING:
     from typing import Annotated as Array
@@ -85,27 +85,36 @@ def model(target: _T, /) -> _T: ...
 
 @overload
 def model(
-    *, max_batch_size: int = 0, outputs: str | Sequence[str] = (), concurrency: int = 16
+    *, max_batch_size: int = 0, outputs: str | Sequence[str] = (), concurrency: int = 16, isolation: str = ""
 ) -> Callable[[_T], _T]: ...
 
 
 def model(
-    target: Any = None, /, *, max_batch_size: int = 0, outputs: str | Sequence[str] = (), concurrency: int = 16
+    target: Any = None,
+    /,
+    *,
+    max_batch_size: int = 0,
+    outputs: str | Sequence[str] = (),
+    concurrency: int = 16,
+    isolation: str = "",
 ) -> Any:
     """Mark the function or class of this file that is served. It is returned unchanged and can be called as before.
 
     `max_batch_size` above 0 adds a batch dimension in front of all dims and turns dynamic batching on. `outputs` names
     what is returned where the annotation does not. `concurrency` bounds how many calls of an `async def` run at once on
-    one instance.
+    one instance. `isolation` says where the instances of a served file live: on a "thread" of the server each, in a
+    "process" each, or in one process for all of the "model". It is a literal: it is read before the file is imported.
     """
     if type(max_batch_size) is not int or max_batch_size < 0:
         raise TypeError(f"max_batch_size is an integer >= 0, not {max_batch_size!r}")
     if type(concurrency) is not int or concurrency < 1:
         raise TypeError(f"concurrency is an integer >= 1, not {concurrency!r}")
+    if isolation not in ("", *ISOLATIONS):
+        raise TypeError(f"isolation is {' or '.join(map(repr, ISOLATIONS))}, not {isolation!r}")
     names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     if len(set(names)) < len(names):
         raise TypeError(f"outputs names one output twice: {names}")
-    declaration = ModelMark(max_batch_size, names, concurrency)
+    declaration = ModelMark(max_batch_size, names, concurrency, isolation)
 
     def mark(definition: Any) -> Any:
         if not callable(definition):

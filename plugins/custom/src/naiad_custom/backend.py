@@ -1,4 +1,4 @@
-"""The backend `python`: serves the function, class or TritonPythonModel of a model.py."""
+"""The backend `python`, and Python-based backends: serve the function, class or TritonPythonModel of a model.py."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +11,7 @@ from naiad_custom.completion import completed
 from naiad_custom.context import PythonContext, python_context
 from naiad_custom.declaration import MARK
 from naiad_custom.files import ModelFile
+from naiad_custom.isolation import check_isolation, declared_isolation
 from naiad_custom.native import DefinedModel, ModelDefinition
 
 if TYPE_CHECKING:
@@ -22,13 +23,21 @@ _TRITON_CLASS = "TritonPythonModel"
 class PythonBackend:
     """Decides by what the file holds: something that `@model` marked, or a class TritonPythonModel.
 
+    The file is that of the model's version, or the one in `directory`, whose name is that of the backend then.
     A file is imported once for `complete` and `load` together: what runs at its top level runs once a version.
     """
 
-    traits = BackendTraits(name="python", files={"model.py": ""})
-
-    def __init__(self) -> None:
+    def __init__(self, directory: Path | None = None) -> None:
+        self._directory = directory
+        if directory is None:
+            self.traits = BackendTraits(name="python", files={"model.py": ""}, executes_files=True)
+        else:
+            self.traits = BackendTraits(name=directory.name, code_directory=directory)
         self._imported: dict[Path, tuple[tuple[int, int], ModelFile]] = {}
+
+    def isolation_of(self, context: ModelContext) -> str:
+        """The isolation that the file asks for, which is not imported for that; "" for none."""
+        return declared_isolation(self._path(context))
 
     def complete(self, context: ModelContext) -> ModelConfig:
         """The configuration with what annotations or `auto_complete_config` say."""
@@ -46,6 +55,8 @@ class PythonBackend:
         own = python_context(context)
         file = self._kept(context) or self._import(own)
         file.belong_to(own)
+        if hint := file.unused_requirements():
+            context.logger.warning("%s", hint)
         try:
             return self._model(own, file)
         except BaseException:
@@ -54,7 +65,7 @@ class PythonBackend:
 
     def forget(self, context: ModelContext) -> None:
         """Forget the file that `complete` imported: its configuration was refused."""
-        kept = self._imported.pop(context.model_path("model.py"), None)
+        kept = self._imported.pop(self._path(context), None)
         if kept is not None:
             kept[1].discard()
 
@@ -64,6 +75,7 @@ class PythonBackend:
 
             return auto_completed(context.config, file, vars(file.module)[_TRITON_CLASS])
         definition = definition_in(file)
+        check_isolation(context.config, definition.declaration, file.path)
         return completed(context.config, definition.signature, definition.declaration)
 
     def _model(self, context: PythonContext, file: ModelFile) -> "DefinedModel | TritonModel":
@@ -72,11 +84,16 @@ class PythonBackend:
 
             return TritonModel(context, file, vars(file.module)[_TRITON_CLASS])
         definition = definition_in(file)
+        check_isolation(context.config, definition.declaration, file.path)
         completed(context.config, definition.signature, definition.declaration)
         return DefinedModel(definition, context, file.close, file.location)
 
     def _import(self, context: PythonContext) -> ModelFile:
-        return ModelFile(context, context.model_path("model.py"))
+        folders = (context.version_directory, context.model_directory)
+        return ModelFile(context, self._path(context), folders if self._directory is None else (self._directory,))
+
+    def _path(self, context: ModelContext) -> Path:
+        return context.model_path("model.py") if self._directory is None else self._directory / "model.py"
 
     def _keep(self, file: ModelFile) -> None:
         """Keep the file for `load`, and none whose `load` will not come: each override has a folder of its own."""
@@ -88,7 +105,7 @@ class PythonBackend:
 
     def _kept(self, context: ModelContext) -> ModelFile | None:
         """The file as `complete` imported it a moment ago, unless it changed since."""
-        path = context.model_path("model.py")
+        path = self._path(context)
         stamp, file = self._imported.pop(path, ((0, 0), None))
         if file is None or (path.is_file() and stamp == _stamp(path)):
             return file

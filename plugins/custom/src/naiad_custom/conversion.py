@@ -12,6 +12,7 @@ from naiad_custom.ownership import are_fresh, settle
 from naiad_custom.servers import AsyncServer, Server
 from naiad_custom.signature import Signature
 from naiad_kit.calls import ModelCalls
+from naiad_kit.own_process import in_own_process
 from naiad_tensors.datatypes import bf16_to_fp32, fp32_to_bf16
 
 
@@ -56,7 +57,7 @@ class Conversion:
         del result  # a reference less, so that a fresh array is known to be fresh
         for name in self._bf16_outputs:
             outputs[name] = fp32_to_bf16(np.asarray(outputs[name], dtype=np.float32))
-        if not are_fresh(outputs):
+        if not in_own_process() and not are_fresh(outputs):
             settle(outputs, arguments.values())
         return outputs
 

@@ -9,6 +9,9 @@ from typing import Any
 MARK = "__naiad_model__"
 """The attribute by which `model` marks a function or class; its value is the `Declaration`."""
 
+ISOLATIONS = ("thread", "process", "model")
+"""Where the instances of a model can live."""
+
 _DATATYPES = frozenset(
     ["BOOL", "BYTES", "BF16", "FP16", "FP32", "FP64"]
     + [f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)]
@@ -52,3 +55,4 @@ class Declaration:
     max_batch_size: int = 0
     outputs: tuple[str, ...] = ()
     concurrency: int = 16
+    isolation: str = ""

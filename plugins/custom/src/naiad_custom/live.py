@@ -40,6 +40,10 @@ class LiveBackend:
         self.traits = BackendTraits(name=name)
         self._definition = ModelDefinition(target)
 
+    def isolation_of(self, context: ModelContext) -> str:
+        """On threads of this process, which has the object; what `@model` says is for a file of it."""
+        return "thread"
+
     def complete(self, context: ModelContext) -> ModelConfig:
         """The configuration with what the annotations say."""
         return completed(context.config, self._definition.signature, self._definition.declaration)

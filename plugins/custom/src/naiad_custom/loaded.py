@@ -1,5 +1,7 @@
 """The packages of loaded model files: each version has one, whose modules import one another by their plain names.
 
+In a process of one model (`naiad_kit.own_process`) its folders are on `sys.path`, and imports are Python's own.
+
 This module is itself a package without a folder, so that a process that `multiprocessing` spawned can import what it is
 sent: the name of a version's package holds its folders. `pickle`, `unittest.mock` and `importlib` may use the plain
 names as well, such as `model`: one entry of `sys.modules` stands in for the modules of all models, and is for each
@@ -18,6 +20,8 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from naiad_kit.own_process import in_own_process
+
 if TYPE_CHECKING:
     from naiad_custom.context import PythonContext
 
@@ -28,7 +32,7 @@ _number = itertools.count(1)
 
 
 class ModelPackage:
-    """The package of one version: its path is the version folder and then the model folder.
+    """The package of one version: its path is the version folder and then the model folder, or what its file says.
 
     `from .helper import x`, and `import helper` in a file that has such neighbours, find a module there; the standard
     library keeps its names. `context` is None in a process that was spawned.
@@ -45,13 +49,15 @@ class ModelPackage:
         _MODELS.packages[key] = self
 
     @classmethod
-    def of(cls, context: "PythonContext", model: Path) -> "ModelPackage":
-        """A new package for that version, whose model file is `model`."""
-        directories = (context.version_directory, context.model_directory)
+    def of(cls, context: "PythonContext", model: Path, directories: Sequence[Path]) -> "ModelPackage":
+        """A new package for that version, whose model file is `model` and whose modules are in these directories."""
         name = re.sub(r"\W", "_", context.config.name)
         label = f"{name}_v{context.version}_{next(_number)}"
         key = "|".join((label, *map(_escaped, directories)))
-        package = cls(key, directories, any(_has_modules(directory, model) for directory in directories))
+        own = in_own_process()
+        package = cls(key, directories, not own and any(_has_modules(directory, model) for directory in directories))
+        if own:
+            _search(package.directories)
         package.belong_to(context)
         import_module(package.name)
         return package
@@ -290,7 +296,15 @@ def package_of_caller() -> ModelPackage | None:
             if package is not None:
                 return package
         frame = frame.f_back
-    return None
+    return next(iter(_MODELS.packages.values()), None) if in_own_process() else None
+
+
+def _search(directories: Sequence[str]) -> None:
+    """Let every import in a process of one model look there: after the standard library, before what is installed."""
+    sys.dont_write_bytecode = True  # it would change the repository
+    installed = (index for index, path in enumerate(sys.path) if path.endswith(("site-packages", "dist-packages")))
+    at = next(installed, len(sys.path))
+    sys.path[at:at] = [each for each in directories if each not in sys.path]
 
 
 def _has_modules(directory: Path, model: Path) -> bool:

@@ -18,7 +18,11 @@ class CustomBackend:
     """Loads libraries, each once for as long as its file stays the same: a library is never unloaded."""
 
     traits = BackendTraits(
-        name="custom", platforms=("custom",), files={DEFAULT_FILE: "custom"}, loads_in_parallel=False
+        name="custom",
+        platforms=("custom",),
+        files={DEFAULT_FILE: "custom"},
+        loads_in_parallel=False,
+        executes_files=True,
     )
 
     def __init__(self) -> None:

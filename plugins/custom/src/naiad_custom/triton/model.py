@@ -50,7 +50,7 @@ class TritonModel:
         except NaiadError:
             raise
         except Exception as error:
-            message = f"{self._file.location(error)}: initialize failed: {type(error).__name__}: {error}"
+            message = f"{self._file.location(error)}: initialize failed: {self._file.describe(error)}"
             raise ModelFailedError(message) from error
         outputs = [output.name for output in config.output]
         instance: TritonInstance

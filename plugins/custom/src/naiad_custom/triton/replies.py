@@ -12,6 +12,7 @@ from naiad_custom.ownership import are_fresh, settle
 from naiad_custom.triton.errors import TritonError, as_naiad_error
 from naiad_custom.triton.response import InferenceResponse
 from naiad_custom.triton.tensor import Tensor
+from naiad_kit.own_process import in_own_process
 from naiad_tensors.tensors import bytes_array
 
 
@@ -31,7 +32,7 @@ def reply_of(response: InferenceResponse, request: HasInputs) -> Reply | NaiadEr
         if getrefcount(each) > _UNSHARED:
             holders = 0  # the model may write to the array through the tensor
         outputs[each._name] = bytes_array(each._payload) if each._datatype == "BYTES" else each._payload
-    if not are_fresh(outputs, holders):
+    if not in_own_process() and not are_fresh(outputs, holders):
         settle(outputs, request._payloads(), holders)
     return Reply(outputs, response._parameters)
 
