@@ -1,0 +1,149 @@
+"""URLs of model stores, in the forms of Triton, and the credentials for them."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from naiad.errors import InvalidArgumentError
+
+CREDENTIALS = "TRITON_CLOUD_CREDENTIAL_PATH"
+"""The variable that names the credential file."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreUrl:
+    """A location in a store. Azure has an `account`, and its container as `bucket`; `prefix` has no slash at its ends.
+
+    `endpoint` is the server, with its scheme, "" for that of the cloud.
+    """
+
+    text: str
+    scheme: str
+    bucket: str
+    prefix: str
+    endpoint: str = ""
+    account: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "StoreUrl":
+        """Read `s3://[[http[s]://]host:port/]bucket/path`, `gs://bucket/path` or `as://account/container/path`.
+
+        Raises InvalidArgumentError for another form.
+        """
+        scheme, _, rest = text.partition("://")
+        endpoint = account = ""
+        if scheme == "s3":
+            protocol, inner, behind = rest.partition("://")
+            rest, protocol = (behind, protocol) if inner else (rest, "http")
+            host = rest.partition("/")[0]
+            if inner or ":" in host:
+                endpoint, rest = f"{protocol}://{host}", rest.removeprefix(host).lstrip("/")
+        elif scheme == "as":
+            account, _, rest = rest.partition("/")
+            account = account.removesuffix(".blob.core.windows.net")
+        bucket, _, prefix = rest.partition("/")
+        if not bucket or (scheme == "as" and not account) or (endpoint and not endpoint.startswith("http")):
+            forms = {"s3": "s3://bucket/path or s3://host:port/bucket/path", "as": "as://account/container/path"}
+            raise InvalidArgumentError(f"'{text}' is not {forms.get(scheme, 'gs://bucket/path')}")
+        return cls(text, scheme, bucket, prefix.strip("/"), endpoint, account)
+
+
+def options_of(url: StoreUrl, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """The options of obstore's store for that URL: location, endpoint and credentials.
+
+    With a credential file nothing else counts; its entry with the longest prefix of the URL does. Otherwise these are
+    the variables of the environment, and what obstore finds itself (roles of the machine, the pod or the workload).
+    Raises InvalidArgumentError for a file or entry that is wrong.
+    """
+    path = environment.get(CREDENTIALS, "")
+    if path:
+        return _location(url) | _of_entry(url, _entry(url, Path(path)))
+    of_environment = {"s3": _s3_environment, "gs": _gs_environment, "as": _as_environment}[url.scheme]
+    return _location(url) | of_environment(environment)
+
+
+def _location(url: StoreUrl) -> dict[str, Any]:
+    if url.scheme == "as":
+        return {"account_name": url.account, "container_name": url.bucket}
+    if not url.endpoint:
+        return {"bucket": url.bucket}
+    return {"bucket": url.bucket, "endpoint": url.endpoint, "virtual_hosted_style_request": False}
+
+
+def _s3_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
+    if "AWS_ACCESS_KEY_ID" in environment:
+        return {"region": region}
+    profile = environment.get("AWS_PROFILE", "")
+    return {"region": region} | _of_profile(profile or "default", required=bool(profile))
+
+
+def _gs_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    path = environment.get("GOOGLE_APPLICATION_CREDENTIALS", "")
+    return {"application_credentials": path} if path else {}
+
+
+def _as_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if key := environment.get("AZURE_STORAGE_KEY", ""):
+        options["account_key"] = key
+    if client := environment.get("AZURE_STORAGE_CLIENT_ID", ""):
+        options["client_id"] = client
+    return options
+
+
+def _entry(url: StoreUrl, path: Path) -> Any:
+    """The entry of the credential file with the longest prefix of the URL."""
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8")).get(url.scheme, {})
+    except (OSError, ValueError, AttributeError) as error:
+        raise InvalidArgumentError(f"the credential file '{path}' of {CREDENTIALS} cannot be read: {error}") from error
+    matching = [prefix for prefix in entries if url.text.startswith(prefix)]
+    if not matching:
+        raise InvalidArgumentError(
+            f"the credential file '{path}' of {CREDENTIALS} has no entry for '{url.text}'; add one for it, or one for "
+            f'"" in "{url.scheme}"'
+        )
+    return entries[max(matching, key=len)]
+
+
+def _of_entry(url: StoreUrl, entry: Any) -> dict[str, Any]:
+    if url.scheme == "gs":
+        return {"application_credentials": str(entry)} if entry else {}
+    if not isinstance(entry, Mapping):
+        raise InvalidArgumentError(f"the entry for '{url.text}' in the file of {CREDENTIALS} is not an object")
+    if url.scheme == "as":
+        names = {"account_str": "account_name", "account_key": "account_key", "client_id": "client_id"}
+        return {option: entry[name] for name, option in names.items() if entry.get(name)}
+    names = {"key_id": "access_key_id", "secret_key": "secret_access_key", "session_token": "session_token"}
+    options = {option: entry[name] for name, option in names.items() if entry.get(name)}
+    if entry.get("profile"):
+        options |= _of_profile(entry["profile"], required=True)
+    return {"region": "us-east-1"} | options | ({"region": entry["region"]} if entry.get("region") else {})
+
+
+def _of_profile(name: str, required: bool) -> dict[str, Any]:
+    """What AWS's files say of a profile."""
+    from configparser import ConfigParser, Error
+
+    files = ConfigParser()
+    names = (("AWS_SHARED_CREDENTIALS_FILE", "credentials"), ("AWS_CONFIG_FILE", "config"))
+    paths = [os.environ.get(variable) or Path.home() / ".aws" / file for variable, file in names]
+    try:
+        files.read(paths)
+    except Error as error:
+        raise InvalidArgumentError(f"AWS's file of profiles cannot be read: {error}") from error
+    sections = [section for section in (name, f"profile {name}") if files.has_section(section)]
+    if required and not sections:
+        raise InvalidArgumentError(f"there is no AWS profile '{name}' in {' or '.join(map(str, paths))}")
+    known = {"aws_access_key_id": "access_key_id", "aws_secret_access_key": "secret_access_key"}
+    known |= {"aws_session_token": "session_token", "region": "region"}
+    return {
+        option: value
+        for section in sections
+        for key, value in files.items(section)
+        if (option := known.get(key)) is not None
+    }

@@ -1,0 +1,244 @@
+"""Servers on a repository in a store, over the real protocol of S3."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import naiad_store
+from naiad import Server
+from naiad.errors import NaiadError, NotFoundError, UnavailableError
+from naiad_store.scheme import StoreRepository
+from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import request, running
+
+from .conftest import Bucket
+
+
+@pytest.fixture(autouse=True)
+def parts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """The parts that are downloaded: the path of the object and the offset."""
+    fetched: list[tuple[str, int]] = []
+    original = StoreRepository._part
+
+    def part(self: StoreRepository, start: int, stored: Any) -> Any:
+        fetched.append((stored.path.removeprefix("models/"), start))
+        return original(self, start, stored)
+
+    monkeypatch.setattr(StoreRepository, "_part", part)
+    return fetched
+
+
+def serving(bucket: Bucket, **options: Any) -> AbstractAsyncContextManager[Server]:
+    return running([bucket.url], FakeBackend(), naiad_store, **options)  # type: ignore[list-item]
+
+
+def cached(tmp_path: Path) -> set[bytes]:
+    """The weights of all model folders in the cache."""
+    return {path.read_bytes() for path in (tmp_path / "cache" / "naiad" / "store" / "models").glob("*/1/weights")}
+
+
+async def served(server: Server, name: str = "m") -> bool:
+    return (await server.infer(request(name, 1))).outputs["OUTPUT"].array.tolist() == [1]
+
+
+async def test_a_model_is_downloaded_and_served(bucket: Bucket, parts: list[tuple[str, int]]) -> None:
+    bucket.put_model("m")
+
+    async with serving(bucket) as server:
+        assert await served(server)
+
+    assert sorted(parts) == [("m/1/weights", 0), ("m/config.pbtxt", 0)]
+
+
+async def test_a_restart_downloads_nothing(bucket: Bucket, parts: list[tuple[str, int]]) -> None:
+    bucket.put_model("m")
+    async with serving(bucket):
+        parts.clear()
+
+    async with serving(bucket) as server:
+        assert await served(server)
+
+    assert parts == []
+
+
+async def test_in_explicit_mode_all_models_are_listed_and_only_the_loaded_one_is_downloaded(
+    bucket: Bucket, parts: list[tuple[str, int]]
+) -> None:
+    bucket.put_model("m")
+    bucket.put_model("other")
+
+    async with serving(bucket, model_control_mode="explicit") as server:
+        await server.load("m")
+        index = await server.fresh_index()
+
+    assert [entry.name for entry in index] == ["m", "other"]
+    assert {path.partition("/")[0] for path, _ in parts} == {"m"}
+
+
+async def test_a_changed_object_is_downloaded_alone_and_the_model_loaded_anew(
+    bucket: Bucket, parts: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    bucket.put_model("m")
+
+    async with serving(bucket, model_control_mode="explicit") as server:
+        await server.load("m")
+        bucket.put("m/1/weights", b"other weights")
+        parts.clear()
+        await server.load("m")
+
+    assert parts == [("m/1/weights", 0)]
+    assert cached(tmp_path) == {b"weights", b"other weights"}  # the earlier generation may still read its files
+
+
+async def test_poll_mode_follows_the_store(bucket: Bucket) -> None:
+    bucket.put_model("m")
+
+    async with serving(bucket, model_control_mode="poll", repository_poll_secs=0.05) as server:
+        bucket.put_model("late")
+        while not [entry for entry in server.index(ready=True) if entry.name == "late"]:
+            await server.fresh_index()
+
+        assert await served(server, "late")
+
+
+async def test_a_store_that_is_away_leaves_its_models_in_service_and_the_index_says_so(
+    bucket: Bucket, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket.put_model("m")
+
+    async with serving(bucket, model_control_mode="explicit", repository_poll_secs=0.0) as server:
+        await server.load("m")
+        bucket.server.stop()
+        index = await server.fresh_index()
+
+        assert await served(server)
+        assert [(entry.name, entry.state) for entry in index] == [("m", "READY")]
+        assert f"the model store '{bucket.url}' cannot be reached" in index[0].reason
+        assert "what is loaded serves on" in caplog.text
+        assert server.ready().ready
+
+
+async def test_a_store_that_is_away_at_the_start_is_an_error(bucket: Bucket) -> None:
+    bucket.server.stop()
+
+    with pytest.raises(NaiadError, match="cannot be reached"):
+        async with serving(bucket, exit_on_error=True):
+            pass
+
+
+async def test_a_prefix_without_objects_is_an_error_at_once(bucket: Bucket) -> None:
+    with pytest.raises(NotFoundError, match=f"'{bucket.url}' cannot be read: there is nothing below that prefix"):
+        async with serving(bucket, exit_on_error=True):
+            pass
+
+
+async def test_wrong_credentials_are_reported_as_such(bucket: Bucket) -> None:
+    bucket.put_model("m")
+    bucket.check_credentials(True)
+    try:
+        with pytest.raises(UnavailableError, match="refuses the credentials of this server"):
+            async with serving(bucket, exit_on_error=True):
+                pass
+    finally:
+        bucket.check_credentials(False)
+
+
+KILLED = """
+import os, signal, sys
+from naiad import PluginRegistry
+from naiad.options import Settings
+from naiad_store import scheme
+
+original = scheme.StoreRepository._part
+
+def part(self, start, stored):
+    if start >= 3 * scheme._PART:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(self, start, stored)
+
+scheme.StoreRepository._part = part
+scheme._PART = 2**16
+registry = PluginRegistry.discover()
+registry.repository_scheme("s3").open(sys.argv[1], Settings(registry.options(), {})).models("m")["m"].fetch()
+"""
+
+
+async def test_a_download_whose_process_was_killed_goes_on_where_it_was(
+    bucket: Bucket, parts: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    weights = os.urandom(5 * 2**16 + 7)
+    bucket.put_model("m", weights)
+    ended = await asyncio.create_subprocess_exec(sys.executable, "-c", KILLED, bucket.url)
+    assert await asyncio.wait_for(ended.wait(), 60) == -9
+
+    async with serving(bucket) as server:
+        assert await served(server)
+    assert cached(tmp_path) == {weights}
+
+    (offset,) = [offset for path, offset in parts if path == "m/1/weights"]
+    assert offset >= 2**16
+
+
+MEASURED = """
+import resource, sys
+from naiad import PluginRegistry
+from naiad.options import Settings
+from naiad_store import scheme
+import obstore.store, concurrent.futures
+
+scheme._PART = 2**21
+registry = PluginRegistry.discover()
+model = registry.repository_scheme("s3").open(sys.argv[1], Settings(registry.options(), {})).models("m")["m"]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+model.fetch()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_a_large_object_takes_the_memory_of_a_few_parts(bucket: Bucket) -> None:
+    bucket.put_model("m", bytes(24 * 2**20))
+
+    result = subprocess.run(
+        [sys.executable, "-c", MEASURED, bucket.url], timeout=120, check=True, capture_output=True, text=True
+    )
+
+    assert int(result.stdout) < 14 * 1024  # KiB
+
+
+async def test_an_object_that_changes_during_the_load_is_refused(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket.put_model("m")
+    original: Callable[..., Any] = StoreRepository._part
+
+    def part(self: StoreRepository, start: int, stored: Any) -> Any:
+        bucket.put(stored.path.removeprefix("models/"), os.urandom(7))
+        return original(self, start, stored)
+
+    monkeypatch.setattr(StoreRepository, "_part", part)
+
+    with pytest.raises(NaiadError, match="changed during its download; load it again"):
+        async with serving(bucket, exit_on_error=True):
+            pass
+
+
+async def test_an_empty_version_folder_and_markers_of_folders_are_taken(bucket: Bucket) -> None:
+    bucket.put("m/config.pbtxt", b'backend: "fake"')
+    bucket.put("m/1", b"")
+    bucket.put("m/extra", b"")
+    bucket.put("m/extra/file", b"x")
+
+    async with serving(bucket) as server:
+        assert await served(server)
+
+
+def test_a_server_without_the_plugin_says_what_to_install(bucket: Bucket) -> None:
+    with pytest.raises(NotFoundError, match=r"no plugin offers the repository scheme 's3'.* pip install 'naiad-store'"):
+        Server(model_repository=[bucket.url], plugins=[FakeBackend()])

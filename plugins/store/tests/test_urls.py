@@ -1,0 +1,89 @@
+"""URLs and credentials in the forms of Triton."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from naiad.errors import InvalidArgumentError
+from naiad_store.urls import CREDENTIALS, StoreUrl, options_of
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("s3://bucket/a/b", ("bucket", "a/b", "", "")),
+        ("s3://bucket", ("bucket", "", "", "")),
+        ("s3://localhost:9000/bucket/a/", ("bucket", "a", "http://localhost:9000", "")),
+        ("s3://https://minio.example:443/bucket/a", ("bucket", "a", "https://minio.example:443", "")),
+        ("s3://http://10.0.0.1:80/bucket", ("bucket", "", "http://10.0.0.1:80", "")),
+        ("gs://bucket/a", ("bucket", "a", "", "")),
+        ("as://account/container/a", ("container", "a", "", "account")),
+        ("as://account.blob.core.windows.net/container", ("container", "", "", "account")),
+    ],
+)
+def test_each_form_is_read(text: str, parts: tuple[str, str, str, str]) -> None:
+    url = StoreUrl.parse(text)
+
+    assert (url.bucket, url.prefix, url.endpoint, url.account) == parts
+
+
+@pytest.mark.parametrize("text", ["s3://", "s3://host:9000", "as://account", "gs://", "s3://ftp://h:1/b"])
+def test_another_form_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"'{text}' is not "):
+        StoreUrl.parse(text)
+
+
+def test_the_longest_prefix_of_the_credential_file_counts_and_the_environment_does_not(tmp_path: Path) -> None:
+    entries = {
+        "s3": {
+            "": {"key_id": "any", "secret_key": "s"},
+            "s3://bucket/team": {"key_id": "team", "secret_key": "s", "region": "eu-west-1", "session_token": "t"},
+        }
+    }
+    (tmp_path / "credentials.json").write_text(json.dumps(entries))
+    environment = {CREDENTIALS: str(tmp_path / "credentials.json"), "AWS_REGION": "us-west-2"}
+
+    options = options_of(StoreUrl.parse("s3://bucket/team/models"), environment)
+
+    assert options == {
+        "bucket": "bucket",
+        "access_key_id": "team",
+        "secret_access_key": "s",
+        "session_token": "t",
+        "region": "eu-west-1",
+    }
+    assert options_of(StoreUrl.parse("s3://other/x"), environment)["access_key_id"] == "any"
+
+
+def test_a_credential_file_without_an_entry_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "credentials.json").write_text('{"gs": {"gs://mine": "/key.json"}}')
+    environment = {CREDENTIALS: str(tmp_path / "credentials.json")}
+
+    assert options_of(StoreUrl.parse("gs://mine/x"), environment)["application_credentials"] == "/key.json"
+    with pytest.raises(InvalidArgumentError, match=r"credentials\.json' of .* has no entry for 'gs://yours/x'"):
+        options_of(StoreUrl.parse("gs://yours/x"), environment)
+
+
+def test_a_credential_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="cannot be read"):
+        options_of(StoreUrl.parse("s3://b/x"), {CREDENTIALS: str(tmp_path / "gone.json")})
+
+
+def test_azure_takes_its_variables() -> None:
+    options = options_of(StoreUrl.parse("as://account/container/x"), {"AZURE_STORAGE_KEY": "a2V5"})
+
+    assert options == {"account_name": "account", "container_name": "container", "account_key": "a2V5"}
+
+
+def test_a_profile_of_the_files_of_aws_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "credentials").write_text("[work]\naws_access_key_id = key\naws_secret_access_key = secret\n")
+    (tmp_path / "config").write_text("[profile work]\nregion = eu-north-1\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+
+    options = options_of(StoreUrl.parse("s3://b/x"), {"AWS_PROFILE": "work"})
+
+    assert (options["access_key_id"], options["region"]) == ("key", "eu-north-1")
+    with pytest.raises(InvalidArgumentError, match="there is no AWS profile 'home'"):
+        options_of(StoreUrl.parse("s3://b/x"), {"AWS_PROFILE": "home"})
