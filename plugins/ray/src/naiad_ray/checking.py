@@ -1,0 +1,42 @@
+"""What `naiad ray check` prints: the groups of a description with their models, resources and problems."""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from naiad_config import ModelConfig
+from naiad_ray.capacity import LEAST_ONGOING_REQUESTS, most_ongoing_requests
+from naiad_ray.description import Description, Group, Scaled
+
+_Models = Mapping[str, ModelConfig | str]
+
+
+def lines_of(description: Description, models: Mapping[str, _Models]) -> tuple[list[str], bool]:
+    """The lines of the report, and whether any model cannot be read, or a pattern has no model."""
+    lines: list[str] = []
+    broken = False
+    for group in description.groups:
+        own = models[group.name]
+        ongoing = group.max_ongoing_requests or max(LEAST_ONGOING_REQUESTS, most_ongoing_requests(dict(own)))
+        lines.append(f"group {group.name}: {_scale(group)}, {_resources(group)}, {ongoing} requests in flight each")
+        for name, config in own.items():
+            problem = config if isinstance(config, str) else ""
+            broken = broken or bool(problem)
+            lines.append(f"  {name}: {problem or 'ok'}")
+        missing = [pattern for pattern in group.models if not any(fnmatchcase(name, pattern) for name in own)]
+        broken = broken or bool(missing)
+        lines += [f"  {pattern}: no model of the repository has that name" for pattern in missing]
+    return lines, broken
+
+
+def _scale(scaled: Scaled) -> str:
+    if scaled.autoscale is None:
+        count = scaled.replicas or 1
+        return f"{count} replica" + "s" * (count != 1)
+    scale = scaled.autoscale
+    noun = "queued requests" if scale.by == "queue" else "requests in flight"
+    return f"{scale.minimum} to {scale.maximum} replicas for {scale.target:g} {noun} each"
+
+
+def _resources(group: Group) -> str:
+    labels = "".join(f", {name}={value}" for name, value in group.labels.items())
+    return f"{group.num_cpus:g} CPUs, {group.num_gpus:g} GPUs{labels}"

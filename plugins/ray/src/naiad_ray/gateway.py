@@ -1,0 +1,207 @@
+"""What clients call: an ASGI application and RPCs that order, merge, forward, or answer by the server beside them."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from naiad.reports import IndexEntry, Readiness
+from naiad_kit.frontends.embedding import Message, Receive, Send
+from naiad_ray.board import Payload, Question, Result
+from naiad_ray.control import QUESTION_SECONDS
+from naiad_ray.local import LocalServer, Views, answer_asgi, answer_in_json, views
+from naiad_ray.merging import merged_index, merged_statistics
+from naiad_ray.peeking import Subject, subject_of
+from naiad_ray.raw import GrpcRequest, HttpRequest, RawAnswer
+
+UNAVAILABLE, NOT_FOUND = 14, 5
+_STREAMED = b"/generate_stream"
+
+
+class Forwarder(Protocol):
+    """Takes requests about models to the replicas that serve them."""
+
+    def group_of(self, model: str) -> str | None:
+        """The group of a model, None if there is none."""
+        ...
+
+    async def answer(self, request: HttpRequest | GrpcRequest, model: str) -> RawAnswer:
+        """The answer of a replica."""
+        ...
+
+    async def stream_http(self, request: HttpRequest, model: str, send: Send) -> None:
+        """Send a replica's answer as it comes."""
+        ...
+
+
+class Gateway:
+    """The routes of clients beside one server. Without a `forwarder`, that server has the models itself."""
+
+    def __init__(
+        self, local: LocalServer, control: Any, groups: Sequence[str], forwarder: Forwarder | None = None
+    ) -> None:
+        self._local = local
+        self._control = control
+        self._groups = tuple(groups)
+        self._forwarder = forwarder
+        self._most: int = local.server.settings.get("http-max-input-size", 1 << 26)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Serve one request by ASGI."""
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+            return
+        path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+        head = HttpRequest(
+            scope["method"], path.partition(b"?")[0], scope["query_string"], tuple(scope["headers"]), b""
+        )
+        subject = subject_of(head)
+        if subject.action == "report":
+            views.set(await self._views(subject))
+        elif subject.action == "order" or (self._forwarder is not None and (subject.model or subject.action)):
+            body = await _body(receive, self._most)
+            if body is None:
+                await answer_asgi(_too_long(self._most), send)
+                return
+            request = HttpRequest(head.method, head.path, head.query, head.headers, body)
+            if self._forwarder is not None and request.path.endswith(_STREAMED):
+                await self._forwarder.stream_http(request, subject.model, send)
+            else:
+                await answer_asgi(await self._act(request, subject), send)
+            return
+        await self._local.serve_http(scope, receive, send)
+
+    async def rpc(self, request: GrpcRequest) -> RawAnswer:
+        """The answer to a call with one message."""
+        subject = subject_of(request)
+        if subject.action == "report":
+            views.set(await self._views(subject))
+        elif subject.action == "order" or (self._forwarder is not None and (subject.model or subject.action)):
+            return await self._act(request, subject)
+        return await self._local.answer(request)
+
+    async def _act(self, request: HttpRequest | GrpcRequest, subject: Subject) -> RawAnswer:
+        if subject.action == "order":
+            return await self._order(request, subject)
+        if self._forwarder is None:
+            return await self._local.answer(request)
+        return await self._forwarder.answer(request, subject.model)
+
+    # orders
+
+    async def _order(self, request: HttpRequest | GrpcRequest, subject: Subject) -> RawAnswer:
+        """Have all replicas of the groups concerned carry out a request."""
+        groups = self._groups_of(subject.model)
+        if not groups:
+            return error_answer(
+                request, NOT_FOUND, f"no group serves the model '{subject.model}'; name it in naiad-ray.yaml"
+            )
+        results = await asyncio.gather(*(self._publish(group, request, subject.key) for group in groups))
+        answers: dict[str, Any] = {name: answer for result in results for name, answer in result.answers.items()}
+        lost = [name for result in results for name in result.lost]
+        return conclude(request, answers, lost)
+
+    async def _publish(self, group: str, payload: Payload, key: str = "", seconds: float | None = None) -> Result:
+        result: Result = await self._control.publish.remote(group, payload, key, seconds)
+        return result
+
+    def _groups_of(self, model: str) -> tuple[str, ...]:
+        if not model or self._forwarder is None:
+            return self._groups
+        group = self._forwarder.group_of(model)
+        return () if group is None else (group,)
+
+    # reports
+
+    async def _views(self, subject: Subject) -> Views:
+        """What the replicas say about themselves, merged."""
+        question = Question(subject.about, subject.model, subject.version)
+        groups = self._groups_of(subject.model)
+        results = await asyncio.gather(*(self._publish(group, question, "", QUESTION_SECONDS) for group in groups))
+        if subject.about == "readiness":
+            return Views(readiness=_readiness(dict(zip(groups, results, strict=True))))
+        reports = [each for result in results for each in result.answers.values()]
+        if subject.about == "statistics":
+            counted = [each for each in reports if isinstance(each, list)]
+            return Views(statistics=merged_statistics(counted) if counted or self._forwarder else None)
+        entries: list[list[IndexEntry]] = [each for each in reports if isinstance(each, list)]
+        return Views(index=merged_index(entries))
+
+
+def _readiness(results: Mapping[str, Result]) -> Readiness:
+    """Ready if each group has a replica that is; otherwise with the reasons of every group that has none."""
+    reasons: list[str] = []
+    for group, result in results.items():
+        reports = [each for each in result.answers.values() if isinstance(each, Readiness)]
+        if not any(each.ready for each in reports):
+            own = [reason for each in reports for reason in each.reasons]
+            reasons.append(f"group '{group}': " + ("; ".join(own) or "it has no replica"))
+    return Readiness(not reasons, tuple(reasons))
+
+
+def conclude(request: HttpRequest | GrpcRequest, answers: Mapping[str, RawAnswer], lost: Sequence[str]) -> RawAnswer:
+    """The one answer for a client: a replica's if all agree, else an error that names the replicas that did not."""
+    failed = {name: answer for name, answer in answers.items() if not answer.succeeded}
+    if answers and not lost and len(failed) in (0, len(answers)):
+        return next(iter(answers.values()))
+    reasons = [f"replica {name}: {_reason(answer)}" for name, answer in failed.items()]
+    reasons += [f"replica {name} ended before it answered" for name in lost]
+    if not answers and not lost:
+        reasons = ["there is no replica now"]
+    count = len(answers) - len(failed)
+    return error_answer(
+        request,
+        UNAVAILABLE,
+        f"{count} of {len(answers) + len(lost)} replicas carried this out; {'; '.join(reasons)}. "
+        "Replicas that come up later will; send the request again for the others",
+    )
+
+
+def _reason(answer: RawAnswer) -> str:
+    if answer.text or not answer.body:
+        return answer.text or f"status {answer.status}"
+    try:
+        return str(json.loads(answer.body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return answer.body[:200].decode("utf-8", "replace")
+
+
+_HTTP_STATUS = {UNAVAILABLE: 503, NOT_FOUND: 404}
+
+
+def error_answer(request: HttpRequest | GrpcRequest, code: int, message: str) -> RawAnswer:
+    """An error in the protocol of the request; `code` is that of gRPC."""
+    if isinstance(request, GrpcRequest):
+        return RawAnswer(code, text=message)
+    return answer_in_json(_HTTP_STATUS.get(code, 500), json.dumps({"error": message}).encode())
+
+
+def _too_long(most: int) -> RawAnswer:
+    message = f"the body has more than the {most} bytes that http-max-input-size allows"
+    return answer_in_json(413, json.dumps({"error": message}).encode())
+
+
+async def _body(receive: Receive, most: int) -> bytes | None:
+    """The body of a request; None if it is too long."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        event = await receive()
+        if event["type"] != "http.request":
+            return b"".join(parts)
+        parts.append(event.get("body", b""))
+        size += len(parts[-1])
+        if size > most:
+            return None
+        if not event.get("more_body"):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    """Answer the lifespan events of ASGI: the deployment itself starts and stops the server."""
+    while True:
+        event = await receive()
+        await send({"type": f"{event['type']}.complete"})
+        if event["type"] == "lifespan.shutdown":
+            return
