@@ -1,0 +1,94 @@
+"""Access to the dashboard: restricted groups of calls, the security headers of every response, and path prefixes."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from naiad_dashboard.options import prefix
+from naiad_kit.frontends.restrictions import RestrictedApis
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class SecurityHeaders:
+    """ASGI middleware: adds the security headers to each response, and forbids to store what has no rule of its own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class PathPrefix:
+    """ASGI middleware: takes the prefix of a proxy from the path, where the proxy left it, and keeps it for links.
+
+    The prefix is the option's, or that of the header `X-Forwarded-Prefix`.
+    """
+
+    def __init__(self, app: ASGIApp, root_path: str) -> None:
+        self._app = app
+        self._root_path = root_path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if scope["type"] == "http":
+            base = self._root_path or _forwarded_prefix(Headers(scope=scope).get("x-forwarded-prefix", ""))
+            path: str = scope["path"]
+            if base and (path == base or path.startswith(f"{base}/")):
+                path = path[len(base) :] or "/"
+            scope = {**scope, "path": path, "root_path": "", "naiad_base": base}
+        await self._app(scope, receive, send)
+
+
+def _forwarded_prefix(text: str) -> str:
+    try:
+        return prefix(text.partition(",")[0].strip())
+    except ValueError:
+        return ""
+
+
+def is_same_origin(headers: Headers) -> bool:
+    """Whether a request that changes or runs something comes from a page of this dashboard, or from no browser.
+
+    Browsers send `Sec-Fetch-Site` and `Origin` with it, and no page can forge them.
+    """
+    site = headers.get("sec-fetch-site", "same-origin")
+    origin = headers.get("origin", "")
+    host = headers.get("x-forwarded-host", "") or headers.get("host", "")
+    return site in ("same-origin", "none") and (not origin or urlsplit(origin).netloc == host)
+
+
+class Restrictions:
+    """The groups of calls that `--http-restricted-api` restricts: the dashboard shows them to the same callers."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._rules = RestrictedApis("--http-restricted-api", settings.get("http-restricted-api", ()))
+
+    def refusal(self, apis: tuple[str, ...], headers: Headers) -> str:
+        """The header that the caller of one of these groups must send and has not; "" lets the call pass."""
+        return next(filter(None, (self._rules.refusal(api, headers.raw) for api in apis)), "")

@@ -1,0 +1,169 @@
+"""ASGI application of the dashboard: its routes, and the parts behind them."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from naiad.errors import NaiadError, UnsupportedError
+from naiad_dashboard.access import PathPrefix, Restrictions, SecurityHeaders
+from naiad_dashboard.assets import serve_asset
+from naiad_dashboard.details import Details
+from naiad_dashboard.following import Follower
+from naiad_dashboard.overview import history, rows
+from naiad_dashboard.pages import Pages, Templates
+from naiad_dashboard.records import LogTail
+from naiad_dashboard.sampler import Sampler
+from naiad_dashboard.streams import Streams
+from naiad_kit.tracing import FollowsRequests, Tracing
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterator
+
+    from naiad.server import ServerApi
+
+_logger = logging.getLogger("naiad")
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+_OVERVIEW = ("metadata", "statistics")
+
+
+class Dashboard:
+    """The dashboard of one server: `application` serves it until `stop`."""
+
+    def __init__(self, server: "ServerApi") -> None:
+        self._server = server
+        self._restrictions = Restrictions(server.settings)
+        self._sampler = Sampler(server)
+        self._streams = Streams(self._sampler)
+        self._follower = Follower(_tracing_of(server))
+        self._details = Details(server, self._sampler, server.service(LogTail))
+        self._templates = Templates(server)
+        self._pages = Pages(server, self._sampler, self._details, self._follower, self._templates)
+        self.application = self._application()
+
+    def stop(self) -> None:
+        """End all streams."""
+        self._sampler.stop()
+
+    def _application(self) -> ASGIApp:
+        pages = self._pages
+        model = (*_OVERVIEW, "model-config", "logging")
+        application = Starlette(
+            routes=[
+                self._route("/", pages.models, *_OVERVIEW),
+                self._route("/models/{model}", pages.model, *model),
+                self._route("/models/{model}/versions/{version:int}", pages.model, *model),
+                self._route("/ensembles", pages.ensembles, *_OVERVIEW, "model-config"),
+                self._route("/slow", pages.slow, "trace"),
+                self._route("/plugins", pages.plugins, "metadata"),
+                self._route("/events/models", self._models_events, *_OVERVIEW),
+                self._route("/events/models/{model}/versions/{version:int}", self._model_events, *model),
+                self._route("/events/slow", self._slow_events, "trace"),
+                Route("/static/{path:path}", serve_asset),
+            ],
+            exception_handlers={HTTPException: self._on_http_error, NaiadError: self._on_error},
+        )
+        application.router.redirect_slashes = False
+        return SecurityHeaders(PathPrefix(application, self._server.settings["dashboard-root-path"]))
+
+    def _route(self, path: str, endpoint: Endpoint, *apis: str, methods: tuple[str, ...] = ("GET",)) -> Route:
+        """A route for callers that may use these groups of calls."""
+
+        async def restricted(request: Request) -> Response:
+            header = self._restrictions.refusal(apis, request.headers)
+            if header:
+                return self._templates.page(
+                    request,
+                    "message.html",
+                    403,
+                    title="Restricted",
+                    text=f"This page shows APIs that are restricted: it expects the header '{header}'.",
+                )
+            try:
+                return await endpoint(request)
+            except (NaiadError, HTTPException):
+                raise
+            except Exception:
+                _logger.exception("the dashboard failed at '%s'", request.url.path)
+                return PlainTextResponse("the dashboard failed; the server's log says why\n", 500)
+
+        return Route(path, restricted, methods=list(methods))
+
+    # Live streams
+
+    async def _models_events(self, _request: Request) -> Response:
+        def document(first: bool) -> dict[str, Any]:
+            return {"rows": rows(self._server, self._sampler), "ready": self._server.ready().ready}
+
+        return self._stream("models", document)
+
+    async def _model_events(self, request: Request) -> Response:
+        name, version = request.path_params["model"], request.path_params["version"]
+
+        def document(first: bool) -> dict[str, Any]:
+            track = self._sampler.tracks.get((name, version))
+            points = () if track is None else track.points if first else [track.points[-1]]
+            return {"details": self._details.of(name, version), "points": history(points)}
+
+        return self._stream(f"model {version} {name}", document)
+
+    async def _slow_events(self, _request: Request) -> Response:
+        def document(first: bool) -> dict[str, Any]:
+            slowest = [asdict(each) for each in self._follower.slowest()]
+            return {"requests": slowest, "followed": self._follower.followed}
+
+        return self._stream("slow", document)
+
+    def _stream(self, view: str, make: Callable[[bool], Any]) -> Response:
+        if self._sampler.is_full:
+            headers = {"Retry-After": "10"}
+            return PlainTextResponse("too many viewers, or the server is stopping; try again later\n", 503, headers)
+        return StreamingResponse(self._events(view, make), media_type="text/event-stream")
+
+    async def _events(self, view: str, make: Callable[[bool], Any]) -> "AsyncGenerator[bytes, None]":
+        with self._watching():
+            events = self._streams.events(view, make)
+            try:
+                async for event in events:
+                    yield event
+            finally:
+                await events.aclose()
+
+    @contextmanager
+    def _watching(self) -> "Iterator[None]":
+        """Follow requests for as long as any page is open, so that the page of slow ones has something to show."""
+        self._follower.enter()
+        try:
+            yield
+        finally:
+            self._follower.leave()
+
+    # Errors
+
+    async def _on_http_error(self, request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        if status == 404:
+            return self._pages.absent(request, f"There is nothing at {request.url.path}.")
+        headers = error.headers if isinstance(error, HTTPException) else None
+        return PlainTextResponse(f"{error.detail if isinstance(error, HTTPException) else error}\n", status, headers)
+
+    async def _on_error(self, request: Request, error: Exception) -> Response:
+        return self._templates.page(request, "message.html", 400, title="Refused", text=str(error))
+
+
+def _tracing_of(server: "ServerApi") -> FollowsRequests | None:
+    try:
+        tracing = server.service(Tracing)
+    except UnsupportedError:
+        return None
+    return tracing if isinstance(tracing, FollowsRequests) else None

@@ -1,0 +1,47 @@
+"""Spans of a timeline: what the document of a request says, as bars with a beginning and an end in seconds. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_PHASES = (
+    ("input", "started", "input_done"),
+    ("infer", "input_done", "infer_done"),
+    ("output", "infer_done", "output_done"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One bar: `kind` is queue, input, infer, output, cache or step, times are seconds since the request came."""
+
+    label: str
+    kind: str
+    start: float
+    end: float
+
+
+def spans(timeline: Mapping[str, Any]) -> list[Span]:
+    """The bars of a request, those of its steps after its own."""
+    return list(_spans(timeline, "", _seconds(timeline, "answered")))
+
+
+def _spans(course: Mapping[str, Any], prefix: str, end: float) -> Iterator[Span]:
+    waited = _seconds(course, "queued")
+    if "cache" in course:
+        yield Span(f"{prefix}cache {course['cache']}", "cache", waited, _seconds(course, "looked_up"))
+    for execution in course.get("executions", ()):
+        started = _seconds(execution, "started")
+        yield Span(f"{prefix}queue", "queue", waited, started)
+        for kind, begin, done in _PHASES:
+            if done in execution:
+                yield Span(f"{prefix}{kind}", kind, _seconds(execution, begin), _seconds(execution, done))
+                waited = _seconds(execution, done)
+    for step in course.get("steps", ()):
+        answered = _seconds(step, "answered") if "answered" in step else end
+        yield Span(f"{prefix}{step['model']}", "step", _seconds(step, "queued"), answered)
+        yield from _spans(step, f"{prefix}· ", answered)
+
+
+def _seconds(entry: Mapping[str, Any], key: str) -> float:
+    return float(entry.get(key, 0.0)) / 1e6

@@ -1,0 +1,157 @@
+"""The pages as a browser without JavaScript gets them."""
+
+import logging
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from naiad import hookimpl
+from naiad.errors import UnavailableError
+from naiad.options import Option
+from naiad_dashboard.access import CONTENT_SECURITY_POLICY
+from naiad_dashboard.options import OPTIONS, prefix
+
+EVIL = "<script>alert(1)</script>\"'&"
+
+
+def text_of(page):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+
+
+def test_models_have_their_states_and_figures(server):
+    server.client.infer(INPUT=np.ones(2, np.float32))
+
+    status, headers, page = server.ask()
+
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert '<a href="/models/m/versions/1">m</a>' in page
+    assert "READY" in text_of(page)
+
+
+@pytest.mark.parametrize("path", ["/", "/models/m", "/ensembles", "/slow", "/plugins", "/static/models.js", "/nothing"])
+def test_every_answer_has_the_security_headers(server, path):
+    _, headers, page = server.ask(path)
+
+    assert headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cache-control"] in ("no-store", "no-cache")
+    assert not re.search(r'<script>|<style|\sstyle="|\son\w+="', page)
+
+
+def test_a_models_page_has_its_tensors_configuration_and_instances(server):
+    _, _, page = server.ask("/models/m")
+
+    text = text_of(page)
+    assert "INPUT" in text
+    assert "m_0" in text
+    assert re.search(r'class="completed">name: &#34;m&#34;|name: &#34;m&#34;', page)
+
+
+def test_unknown_models_versions_and_paths_are_answered_with_a_page(server):
+    for path, words in [
+        ("/models/none", "The server has no model 'none'."),
+        ("/models/m/versions/9", "The model 'm' has no version 9."),
+        ("/nothing", "There is nothing at /nothing."),
+    ]:
+        status, _, page = server.ask(path)
+
+        assert status == 404
+        assert words in page.replace("&#39;", "'")
+
+
+def test_log_lines_are_shown_as_text(server):
+    logging.getLogger("naiad.model").error(EVIL, extra={"model": "m", "version": "1"})
+
+    _, _, page = server.ask("/models/m")
+
+    assert EVIL not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def test_plugins_are_listed_with_the_reason_of_those_that_were_skipped(start_server):
+    class Misspelt:
+        @hookimpl
+        def naiad_frontend(self):
+            """There is no such hook."""
+
+    _, _, page = start_server(Misspelt()).ask("/plugins")
+
+    text = text_of(page)
+    assert "naiad_dashboard" in text
+    assert "SKIPPED" in text
+    assert "did you mean naiad_frontends?" in text
+
+
+@pytest.mark.parametrize("headers", [{}, {"X_Forwarded_Prefix": "/naiad"}])
+def test_links_carry_the_prefix_of_a_proxy(start_server, headers):
+    server = start_server(**({} if headers else {"dashboard-root-path": "/naiad"}))
+
+    for path in ("/", "/naiad/"):
+        status, _, page = server.ask(path, **headers)
+
+        assert status == 200
+        assert set(re.findall(r'(?:href|src)="(/[^/"]*)', page)) == {"/naiad"}
+        assert 'data-base="/naiad"' in page
+
+
+def test_a_forwarded_prefix_that_is_no_path_is_not_used(server):
+    _, _, page = server.ask("/", X_Forwarded_Prefix='//evil.example/"><script>')
+
+    assert "evil" not in page
+
+
+@pytest.mark.parametrize("text", ["naiad", "/a b", "//a", "/a//b", '/"'])
+def test_a_prefix_is_a_path(text):
+    with pytest.raises(ValueError, match="is no path prefix"):
+        prefix(text)
+
+
+def test_the_prefix_needs_no_last_slash():
+    assert (prefix("/a/b/"), prefix("/")) == ("/a/b", "")
+
+
+def test_restricted_apis_need_their_header(start_server):
+    server = start_server(_HttpOptions(), **{"http-restricted-api": ("statistics:key=secret",)})
+
+    status, _, page = server.ask("/")
+
+    assert status == 403
+    assert "&#39;key&#39;" in page
+    assert server.ask("/", key="secret")[0] == 200
+    assert server.ask("/events/models")[0] == 403
+    assert server.ask("/plugins")[0] == 200
+
+
+class _HttpOptions:
+    """The option of the HTTP frontend that restricts APIs, without the frontend."""
+
+    @hookimpl
+    def naiad_options(self):
+        return [Option("http-restricted-api", (), "restricted", repeatable=True)]
+
+
+def test_without_a_dashboard_no_port_is_open(start_server):
+    server = start_server(**{"allow-dashboard": False})
+
+    assert server.frontend.port == 0
+
+
+def test_a_port_that_is_in_use_is_named(start_server, server):
+    with pytest.raises(UnavailableError, match="--dashboard-port"):
+        start_server(**{"dashboard-port": server.frontend.port})
+
+
+def test_every_option_is_documented():
+    page = (Path(__file__).parents[3] / "docs" / "dashboard.md").read_text()
+    for option in OPTIONS:
+        assert f"`--{option.name}`" in page
+
+
+def test_static_files_are_revalidated_by_their_tag(server):
+    status, headers, _ = server.ask("/static/dashboard.css")
+    again, _, body = server.ask("/static/dashboard.css", If_None_Match=headers["etag"])
+
+    assert (status, again, body) == (200, 304, "")
+    assert server.ask("/static/../pages.py")[0] == 404
