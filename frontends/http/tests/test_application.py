@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from naiad.reports import ServerMetadata
 from naiad_http.application import make_application, operations
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
+from naiad_http.route_table import RouteTable
 
 BODY = b'{"id":"9","inputs":[{"name":"X","datatype":"INT8","shape":[2],"data":[1,2]}]}'
 
@@ -207,3 +209,21 @@ def test_a_request_of_a_client_that_left_is_traced_to_its_end(ask, fake_server):
     ask(infer(), act=lambda exchange: exchange.disconnected.set())
 
     assert fake_server.tracing.traces[0].events[-1] == "end"
+
+
+def test_a_405_names_every_method_of_its_path_with_and_without_a_body(ask, fake_server):
+    every = operations(fake_server, 0, lambda: False)
+    methods = {f"/v2/models/m/{action}": {"POST"} for action in ("infer", "generate", "generate_stream")}
+    for operation in every:
+        path = re.sub(r"\{\w+\}", "1", operation.path)
+        methods.setdefault(path, set()).add(operation.method)
+    table = RouteTable(every, Restrictions(()))
+
+    for path, names in methods.items():
+        allowed = names | ({"HEAD"} if "GET" in names else set())
+        by_routes = ask(Exchange("DELETE", path))
+        by_head = table.refusal("DELETE", path.encode(), ())
+
+        assert (by_routes.status, by_head.status) == (405, 405), path
+        assert set(by_routes.headers["allow"].split(", ")) == allowed, path
+        assert set(dict(by_head.headers)["Allow"].split(", ")) == allowed, path

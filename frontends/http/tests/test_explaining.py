@@ -21,13 +21,13 @@ def forwarded(*headers, pattern=""):
 
 def explained(final=True, **outputs):
     tensors = {name: Tensor.of(name, value) for name, value in outputs.items()}
-    return Response("m", 1, "", tensors, {"explain": EXPLANATION}, final)
+    return Response("m", 1, "", tensors, {"naiad_explain": EXPLANATION}, final)
 
 
 @pytest.mark.parametrize("name", [b"naiad-explain", b"Naiad-Explain"])
 def test_the_header_becomes_the_parameter(name):
-    assert forwarded((name, b" 1 ")) == {"explain": "1"}
-    assert forwarded((name, b"1"), (b"x-tenant", b"a"), pattern="^x-") == {"explain": "1", "x-tenant": "a"}
+    assert forwarded((name, b" 1 ")) == {"naiad_explain": "1"}
+    assert forwarded((name, b"1"), (b"x-tenant", b"a"), pattern="^x-") == {"naiad_explain": "1", "x-tenant": "a"}
     assert forwarded((b"x-tenant", b"a")) == {}
 
 
@@ -43,14 +43,14 @@ def test_a_request_says_when_it_had_come(make_context):
 def test_the_response_has_the_encoding_time(make_context):
     encoded = make_context().inference.encode(explained(A=[1.0]), None, ResponseForm())
 
-    explanation = json.loads(json.loads(encoded.text)["parameters"]["explain"])
+    explanation = json.loads(json.loads(encoded.text)["parameters"]["naiad_explain"])
     assert explanation["answered"] == 10.0 < explanation["encoded"]
 
 
 def test_an_event_tells_it_too():
     event = EventStream().take(explained(A=[1.0]))
 
-    assert json.loads(json.loads(event.removeprefix(b"data: "))["explain"])["encoded"] > 10
+    assert json.loads(json.loads(event.removeprefix(b"data: "))["naiad_explain"])["encoded"] > 10
 
 
 def test_a_stream_that_ends_without_outputs_has_one_more_event():
@@ -58,8 +58,8 @@ def test_a_stream_that_ends_without_outputs_has_one_more_event():
 
     first, last = stream.take(Response("m", 1, "", {"A": Tensor.of("A", [1.0])}, final=False)), stream.take(explained())
 
-    assert b"explain" not in first
-    assert list(json.loads(last.removeprefix(b"data: "))) == ["explain", "model_name", "model_version"]
+    assert b"naiad_explain" not in first
+    assert list(json.loads(last.removeprefix(b"data: "))) == ["naiad_explain", "model_name", "model_version"]
     assert stream.over
 
 
@@ -71,7 +71,7 @@ def test_one_response_of_a_model_that_ends_without_outputs_gets_the_explanation(
 
     assert early is None
     assert answer.status == 200
-    assert set(json.loads(answer.body)) == {"A", "k", "explain", "model_name", "model_version"}
+    assert set(json.loads(answer.body)) == {"A", "k", "naiad_explain", "model_name", "model_version"}
 
 
 @pytest.mark.parametrize("sent", [0, 2])

@@ -255,3 +255,30 @@ def test_any_requests_in_any_pieces_come_out_whole(requests, step):
     events = feed(make_reader(), content, step)
 
     assert parts(events) == [(b"/v2/models/m/infer", front, rest) for front, rest, _, _ in requests]
+
+
+def test_a_large_body_for_inference_is_received_in_the_memory_of_its_model():
+    memory, reserved = bytearray(100_016), []
+
+    def reserve(model: str, size: int) -> memoryview:
+        reserved.append((model, size))
+        return memoryview(memory)[:size]
+
+    reader = RequestReader(HEADS, 1 << 30, Scratch(), reserve=reserve)
+    head = INFER + b"Inference-Header-Content-Length: 2\r\nContent-Length: 100002\r\n\r\n"
+
+    events = feed(reader, head + b"{}" + bytes(range(1, 251)) * 400)
+
+    assert reserved == [("m", 100_016)]
+    assert bytes(memory[14:18]) == b"{}\x01\x02"
+    assert events[-1].rest.obj is memory
+
+
+@pytest.mark.parametrize("length", [b"", b"Content-Encoding: gzip\r\nInference-Header-Content-Length: 2\r\n"])
+def test_no_body_memory_is_reserved_for_what_is_not_read_in_place(length: bytes):
+    reserved = []
+    reader = RequestReader(HEADS, 1 << 30, Scratch(), reserve=lambda model, size: reserved.append(model))
+
+    feed(reader, INFER + length + b"Content-Length: 100002\r\n\r\n" + bytes(100))
+
+    assert reserved == []

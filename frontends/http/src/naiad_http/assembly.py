@@ -5,9 +5,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-import uvicorn
 from starlette.types import ASGIApp
 
+from naiad_http.access_lines import LoggedProtocol
 from naiad_http.application import make_application, operations
 from naiad_http.connection_context import ConnectionContext
 from naiad_http.heads import HeadReader
@@ -18,7 +18,10 @@ from naiad_http.protocol import HttpProtocol
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 from naiad_http.route_table import RouteTable
+from naiad_kit.access_log import access_log_of
+from naiad_kit.frontends.body_memory import body_memory_of
 from naiad_kit.frontends.byte_budget import ByteBudget
+from naiad_kit.frontends.embedded_server import embedded_config
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
@@ -38,18 +41,9 @@ def make_listener(server: "ServerApi", stopping: Callable[[], bool], tls: ssl.SS
     With `tls` it serves HTTPS. Raises InvalidArgumentError for an invalid option.
     """
     context, application = _assemble(server, stopping)
-    config = uvicorn.Config(
-        application,
-        http=partial(HttpProtocol, context),  # type: ignore[arg-type]
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-    )
-    config.load()
+    access = access_log_of(server)
+    protocol = partial(HttpProtocol, context) if access is None else partial(LoggedProtocol, access, context)
+    config = embedded_config(application, http=protocol)
     config.ssl = tls
     return Listener(config, context)
 
@@ -69,5 +63,6 @@ def _assemble(server: "ServerApi", stopping: Callable[[], bool]) -> tuple[Connec
         most_pipelined=settings["http-max-pipelined-bytes"],
         limits=Limits.of(settings),
         budget=server.service(ByteBudget),
+        reserve=body_memory_of(server),
     )
     return context, make_application(every, context, request_heads, restrictions)

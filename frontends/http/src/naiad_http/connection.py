@@ -43,7 +43,7 @@ class Connection(asyncio.BufferedProtocol):
         self._context = context
         self._state = server_state
         self._loop = loop
-        self._reader = RequestReader(context.heads, context.limit, context.scratch, context.budget)
+        self._reader = RequestReader(context.heads, context.limit, context.scratch, context.budget, context.reserve)
         self._busy = False  # a request is in flight
         self._advancing = False  # we are inside the loop that starts requests
         self._stopping = context.draining  # every response from now on says that the connection closes

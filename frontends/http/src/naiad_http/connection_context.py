@@ -11,6 +11,7 @@ from naiad_http.incoming import Scratch
 from naiad_http.infer import Inference
 from naiad_http.limits import CanGiveWay, Limits
 from naiad_http.statuses import Outcome
+from naiad_kit.frontends.body_memory import Reserve, no_body_memory
 from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.turns import TurnBudget
@@ -48,7 +49,8 @@ class ConnectionContext:
     """The server as a connection sees it.
 
     `limit` is the maximum size of a body in bytes, `most_pipelined` that of the requests that wait behind one in
-    flight; `budget` bounds the bytes of all connections. While `draining`, each connection is closed after its next
+    flight; `budget` bounds the bytes of all connections, and
+    `reserve` has memory for the bodies of some models. While `draining`, each connection is closed after its next
     response. `spares` are the connections above the limit, the oldest first. `date` is the current Date header line;
     `on_lost` is called when a connection is lost.
     Compressed bodies and responses have their own threads, so that they starve neither decoding nor model loads.
@@ -61,6 +63,7 @@ class ConnectionContext:
     most_pipelined: int = 65536
     limits: Limits = field(default_factory=Limits)
     budget: ByteBudget = field(default_factory=partial(ByteBudget, sys.maxsize))
+    reserve: Reserve = no_body_memory
     draining: bool = False
     scratch: Scratch = field(default_factory=Scratch)
     compression: CodecThreads = field(default_factory=partial(CodecThreads, "naiad-http-gzip"))

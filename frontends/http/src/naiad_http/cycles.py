@@ -16,6 +16,9 @@ from naiad_http.incoming import Message
 REQUEST_HEAD = "naiad.request_head"
 """ASGI extension that passes the head of an infer request on, because ASGI loses the case of header names."""
 
+CALL = "naiad.call"
+"""Key of the ASGI state: the call of a request to a model that an application serves, for the access log."""
+
 _log = logging.getLogger("naiad.http")
 _INVALID_NAME = re.compile(rb'[\x00-\x1f\x7f()<>@,;:\[\]={} \t\\"]')
 _INVALID_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -63,7 +66,8 @@ class Flow:
 class AsgiCycle:
     """A request whose body is complete, and its response; `on_response` is called when the response is written.
 
-    Set `disconnected`, then `message_event`, when the client is gone: nothing is written from then on.
+    `status` is that of the response, 0 before, `sent` the bytes of its body. Set `disconnected`, then `message_event`,
+    when the client is gone: nothing is written from then on.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class AsgiCycle:
         on_response: Callable[[], None],
     ) -> None:
         self.disconnected = False
+        self.status = self.sent = 0
         self.message_event = asyncio.Event()
         self._scope = asgi_scope(message.head, transport)
         self._body: bytes | None = b"".join((message.front, message.rest)) if message.rest else bytes(message.front)
@@ -88,6 +93,11 @@ class AsgiCycle:
         self._complete = False
         self._chunked = False
         self._remaining = 0  # bytes of the body by the response's Content-Length
+
+    @property
+    def call(self) -> Any:
+        """The call of a request to a model, None for any other request."""
+        return self._scope["state"].get(CALL)
 
     async def run_asgi(self, application: ASGIApp) -> None:
         """Run the application; an exception of it is logged, and answered with 500 where nothing is written yet."""
@@ -152,10 +162,11 @@ class AsgiCycle:
         if not (has_length or self._chunked or self._scope["method"] == "HEAD" or status in _WITHOUT_BODY):
             self._chunked = True
             content.append(b"transfer-encoding: chunked\r\n")
-        self._started = True
+        self._started, self.status = True, status
         self._transport.write(b"".join((*content, b"\r\n")))
 
     def _write_body(self, body: bytes, has_more: bool) -> None:
+        self.sent += len(body)
         if self._scope["method"] == "HEAD":
             self._remaining = 0
         elif self._chunked:

@@ -14,6 +14,7 @@ class EventWriter:
 
     The result of `head` is written with the first events. It declares a chunked body, unless `chunked` is false: an
     HTTP/1.0 client reads until the connection is closed. `on_end` is called when everything is handed to the transport.
+    `sent` are the bytes of events that were handed to it.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class EventWriter:
         self._begun = False
         self._chunked = chunked
         self._on_end = on_end
+        self.sent = 0
         self._events: list[bytes] = []
         self._size = 0
         self._scheduled = False
@@ -65,6 +67,7 @@ class EventWriter:
             return
         events, self._events = self._events, []
         size, self._size = self._size, 0
+        self.sent += size
         buffers = [] if self._begun else [self._make_head()]
         self._begun = True
         if self._chunked and size:

@@ -13,6 +13,7 @@ from naiad_kit.frontends.ports import refuse_shared_ports
 if TYPE_CHECKING:
     from naiad.server import ServerApi
     from naiad_http.listener import Listener
+    from naiad_kit.frontends.embedding import AsgiApp
     from naiad_kit.frontends.endpoints import Endpoint
 
 
@@ -29,7 +30,6 @@ class HttpFrontend:
         self.port = 0
         self._endpoint: Endpoint | None = None
         self._listener: Listener | None = None
-        self._task: asyncio.Task[None] | None = None
         self._renewing: asyncio.Task[None] | None = None
         self._stopping = False
         self._share: Callable[[], None] = lambda: None
@@ -56,19 +56,23 @@ class HttpFrontend:
         self.address, self.port = endpoint.address, endpoint.port
         self._endpoint, self._listener = endpoint, listener
         self._share = keep_from_children(endpoint.port or endpoint.address.removeprefix(UNIX))
-        self._task = asyncio.get_running_loop().create_task(listener.serve(sockets=[endpoint.listening]))
-        started = asyncio.ensure_future(listener.listening.wait())
-        await asyncio.wait((started, self._task), return_when=asyncio.FIRST_COMPLETED)
-        if not started.done():
-            started.cancel()
+        try:
+            await listener.open(endpoint.listening)
+        except InternalError:
             endpoint.close()
-            raise InternalError("the HTTP listener ended before it listened") from self._task.exception()
+            raise
         if context is None:
             return endpoint.url("http")
         renewal = CertificateRenewal(settings, "HTTP")
         use = partial(context.load_cert_chain, renewal.certificate, renewal.key)
         self._renewing = asyncio.get_running_loop().create_task(renewal.follow(use))
         return endpoint.url("https")
+
+    def application(self, server: "ServerApi") -> "AsgiApp":
+        """See `EmbeddedHttp`: the application without this frontend's listener."""
+        from naiad_http.assembly import asgi_application
+
+        return asgi_application(server)
 
     async def without_clients(self) -> None:
         """Send `Connection: close` in each response from now on, and return as soon as no connection is open."""
@@ -81,10 +85,9 @@ class HttpFrontend:
         self._stopping = True
         if self._renewing is not None:
             self._renewing.cancel()
-        if self._listener is None or self._task is None or self._endpoint is None:
+        if self._listener is None or self._endpoint is None:
             return
-        self._listener.end(grace)
-        await self._task
+        await self._listener.close(grace)
         self._endpoint.close()
         self._share()
-        self._listener = self._task = self._endpoint = None
+        self._listener = self._endpoint = None

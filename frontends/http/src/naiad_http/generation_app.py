@@ -14,6 +14,7 @@ from naiad_http.bodies import read_body
 from naiad_http.codec.requests import LARGE_BYTES
 from naiad_http.codec.responses import LargeOutput
 from naiad_http.connection_context import Call, ConnectionContext
+from naiad_http.cycles import CALL
 from naiad_http.generate import EventStream, OneResponse
 from naiad_http.inference_app import as_asgi, disconnected, request_head_of, send_response, while_connected
 from naiad_http.request_heads import RequestHeadReader
@@ -56,6 +57,7 @@ class GenerationApp:
             request_id = request.id
             inbox = Inbox()
             inbox.call = self._context.submit(request, inbox.put, streams=True)
+            scope.get("state", {})[CALL] = inbox.call
         except (NaiadError, HttpError) as error:
             await send_response(error_response(error, request_id), send)
         except Exception as error:  # noqa: BLE001 - a bug must not leave the client without a response in JSON

@@ -7,6 +7,7 @@ import numpy as np
 from naiad_http.chunks import ChunkReader
 from naiad_http.heads import HttpHead
 from naiad_kit.buffers import Buffer
+from naiad_kit.frontends.body_memory import SMALLEST_BODY, Reserve, no_body_memory
 
 LONGEST_HEAD = 65536
 _ALIGNMENT = 16
@@ -45,10 +46,18 @@ class FixedBody:
     filled: int = 0
 
     @classmethod
-    def of(cls, head: HttpHead) -> "FixedBody":
-        """Reserve the memory, so that the tensors behind the JSON begin on a multiple of their element size."""
+    def of(cls, head: HttpHead, reserve: Reserve = no_body_memory) -> "FixedBody":
+        """Reserve the memory, so that the tensors behind the JSON begin on a multiple of their element size.
+
+        That of a large body for inference comes from `reserve`, where that has some.
+        """
         padding = padding_of(head, head.length)
-        return cls(head, memoryview(np.empty(padding + head.length, np.uint8))[padding:])  # type: ignore[arg-type]
+        size, memory = padding + head.length, None
+        if head.split is not None and head.request_head is not None and size >= SMALLEST_BODY:
+            memory = reserve(head.request_head.model_name, size)
+        if memory is None:
+            memory = memoryview(np.empty(size, np.uint8))  # type: ignore[arg-type]
+        return cls(head, memory[padding:])
 
     @property
     def missing(self) -> str:

@@ -21,7 +21,7 @@ from naiad_http.codec.request_head import RequestHead
 from naiad_http.codec.responses import LargeOutput
 from naiad_http.compression import compress, decompress, preferred_coding
 from naiad_http.connection_context import ConnectionContext
-from naiad_http.cycles import REQUEST_HEAD
+from naiad_http.cycles import CALL, REQUEST_HEAD
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.statuses import Headers, HttpError, HttpResponse, Outcome, error_response, unexpected
 from naiad_http.trace_events import ApplicationTrace
@@ -64,7 +64,7 @@ class InferenceApp:
         del body
         trace.begin(request, request_head, received_ns)
         try:
-            outcome = await self._infer(request, receive)
+            outcome = await self._infer(request, scope, receive)
         except NaiadError as error:
             return error_response(error, request.id)
         inference = self._context.inference
@@ -110,7 +110,7 @@ class InferenceApp:
             content = await self._context.compression.run(partial(compress, content, coding))
         return HttpResponse(200, content, (*headers, ("Content-Encoding", coding), ("Vary", "Accept-Encoding")))
 
-    async def _infer(self, request: Request, receive: Receive) -> Outcome:
+    async def _infer(self, request: Request, scope: Scope, receive: Receive) -> Outcome:
         """The outcome of a request, which is cancelled if the client disconnects or the server cancels this task."""
         delivered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
@@ -119,6 +119,7 @@ class InferenceApp:
                 delivered.set_result(outcome)
 
         call = self._context.submit(request, deliver)
+        scope.get("state", {})[CALL] = call
         gone = asyncio.ensure_future(disconnected(receive))
         try:
             await asyncio.wait((delivered, gone), return_when=asyncio.FIRST_COMPLETED)

@@ -23,8 +23,8 @@ SPARE_SECONDS = 2.0
 
 _CANDIDATES = 64
 _IDLE_ENOUGH = 1.0
-_RESERVED_FILES = 48
-_RESERVED_SHARE = 8
+_LEAST_RESERVED_FILES = 96
+_RESERVED_SHARE = 3 / 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +55,17 @@ class Limits:
 
 
 def default_connections() -> int:
-    """The default limit: the limit of open files less those that are open and less an eighth, at least 48.
+    """The default limit: the limit of open files less those that are open and less three eighths, at least 96.
 
-    The reserve is for the metrics, gRPC, and models that are loaded later.
+    A quarter is for the connections of gRPC, the rest for the metrics, for models that are loaded later, and for
+    clients above the limit: the event loop accepts 16 in a turn and closes those that it refuses in the next. Without a
+    free descriptor it would reset the connections of health checks too.
     """
     limit = open_file_limit()
     opened = 0
     with suppress(OSError):  # another system than Linux
         opened = sum(1 for _ in Path("/proc/self/fd").iterdir())
-    return max(1, limit - opened - max(_RESERVED_FILES, limit // _RESERVED_SHARE))
+    return max(1, limit - opened - max(_LEAST_RESERVED_FILES, int(limit * _RESERVED_SHARE)))
 
 
 class CanGiveWay(Protocol):

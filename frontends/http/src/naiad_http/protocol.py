@@ -27,7 +27,7 @@ from naiad_http.event_writer import EventWriter
 from naiad_http.generate import EventStream, OneResponse
 from naiad_http.heads import HttpHead
 from naiad_http.incoming import Message
-from naiad_http.response_sinks import EventSink, ResponseSink, SingleResponseSink
+from naiad_http.response_sinks import EventSink, SingleResponseSink, TakesOutcomes
 from naiad_http.statuses import Headers, HttpResponse, Outcome, error_response, unexpected
 from naiad_http.trace_events import begin_trace, end_trace, record_send_start
 from naiad_kit.frontends.codec_threads import CodecJob
@@ -185,7 +185,7 @@ class HttpProtocol(Connection):
         self._transport.writelines(wire.success(encoded, self._context.date, self._keep_alive))
         self._finish()
 
-    def _sink(self, request_head: RequestHead, request_id: str, http_version: str) -> ResponseSink[Any]:
+    def _sink(self, request_head: RequestHead, request_id: str, http_version: str) -> TakesOutcomes:
         """The sink of the outcomes of a generate request."""
         headers = partial(self._context.inference.load_headers, request_head)
         limit = self._context.inference.max_json_output

@@ -24,6 +24,7 @@ from naiad_http.incoming import (
     padding_of,
 )
 from naiad_http.statuses import HttpError
+from naiad_kit.frontends.body_memory import Reserve, no_body_memory
 from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES, ByteBudget
 
 _MOST_NEWLINES = 32
@@ -58,8 +59,19 @@ class RequestReader:
     and above a limit; after that the connection can only be read with `discard`.
     """
 
-    def __init__(self, heads: HeadReader, limit: int, scratch: Scratch, budget: ByteBudget | None = None) -> None:
-        """Bodies of more than 64 KiB are reserved from the budget as they arrive, until `release`."""
+    def __init__(
+        self,
+        heads: HeadReader,
+        limit: int,
+        scratch: Scratch,
+        budget: ByteBudget | None = None,
+        reserve: Reserve = no_body_memory,
+    ) -> None:
+        """Bodies of more than 64 KiB are reserved from the budget as they arrive, until `release`.
+
+        `reserve` has memory for the bodies of some models.
+        """
+        self._reserve_body = reserve
         self._heads = heads
         self._budget = budget or ByteBudget(sys.maxsize)
         self._limit = limit
@@ -211,7 +223,7 @@ class RequestReader:
         try:
             if head.length > UNCHARGED_BYTES:
                 self._budget.check(head.length)
-            self.begun = FixedBody.of(head)
+            self.begun = FixedBody.of(head, self._reserve_body)
         except UnavailableError as error:
             return Refusal(error.with_traceback(None)), 0
         except MemoryError as error:

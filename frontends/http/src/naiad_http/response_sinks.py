@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from naiad.errors import InternalError
 from naiad_http.codec.responses import LargeOutput
@@ -17,6 +17,13 @@ _Encoded = TypeVar("_Encoded")
 
 Submit = Callable[[Callable[[], Any], Callable[[Any], None]], CodecJob[Any]]
 """Runs the first function on a codec thread and calls the second with its result, unless the job is cancelled."""
+
+
+class TakesOutcomes(Protocol):
+    """What the outcomes of a call are delivered to."""
+
+    def deliver(self, outcome: Outcome) -> None:
+        """Take an outcome; outcomes after the end are ignored."""
 
 
 class ResponseSink(ABC, Generic[_Encoded]):
@@ -98,6 +105,11 @@ class EventSink(ResponseSink[bytes | HttpResponse]):
         self._stream = stream
         self._writer = writer
         self._respond = respond
+
+    @property
+    def sent(self) -> int:
+        """The bytes of events that were written."""
+        return self._writer.sent
 
     def _take(self, outcome: Outcome, on_thread: bool) -> bytes | HttpResponse:
         return self._stream.take(outcome, on_thread)

@@ -166,7 +166,7 @@ def test_the_default_keeps_files_for_other_things(monkeypatch):
     resource = pytest.importorskip("resource")
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1000, 1000))
 
-    assert 500 < limits.default_connections() < 1000 - 125
+    assert 400 < limits.default_connections() < 1000 - 375
 
 
 def test_a_large_body_is_reserved_as_it_comes_and_until_its_answer(connect, fake_server, infer):

@@ -56,7 +56,7 @@ class RepositoryRoutes:
         else:
             load = read_load_request(body)
         del body
-        await self._server.load(request.path_params["model"], load.config, load.files)
+        await self._server.load(request.path_params["model"], load.config, load.files, trusted=False)
         return Response()
 
     async def unload(self, request: Request) -> Response:
