@@ -3,6 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
+from naiad_grpc.access_lines import lines_of
 from naiad_grpc.inference import make_inference
 from naiad_grpc.messages import SERVICE
 from naiad_grpc.service.health import HealthRpcs
@@ -24,9 +25,7 @@ def operations(server: "ServerApi", stopping: asyncio.Event) -> list[Operation]:
     `stopping` is set when the frontend begins to stop. Raises InvalidArgumentError for an invalid option.
     """
     inference = make_inference(server)
-    return [
-        UnaryOperation(f"/{SERVICE}/ModelInfer", "inference", inference.infer, inference.begin),
-        StreamOperation(f"/{SERVICE}/ModelStreamInfer", "inference", inference.stream, inference.open_stream),
+    others = [
         *HealthRpcs(server, stopping).operations(),
         *MetadataRpcs(server).operations(),
         *StatisticsRpcs(server).operations(),
@@ -34,4 +33,10 @@ def operations(server: "ServerApi", stopping: asyncio.Event) -> list[Operation]:
         *SharedMemoryRpcs(server).operations(),
         *SettingsRpcs(server).operations(),
         *ReflectionRpcs().operations(),
+    ]
+    lines = lines_of(server)
+    return [
+        UnaryOperation(f"/{SERVICE}/ModelInfer", "inference", inference.infer, inference.begin),
+        StreamOperation(f"/{SERVICE}/ModelStreamInfer", "inference", inference.stream, inference.open_stream),
+        *(others if lines is None else map(lines.logged, others)),
     ]

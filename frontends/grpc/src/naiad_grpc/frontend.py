@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from naiad_kit.frontends.addresses import UNIX
@@ -12,6 +12,7 @@ from naiad_kit.frontends.ports import refuse_shared_ports
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
+    from naiad_kit.frontends.embedding import Rpc, StreamRpc
 
 
 class Listener(Protocol):
@@ -54,6 +55,13 @@ class GrpcFrontend:
             self.target.removeprefix(UNIX) if is_path else int(self.target.rpartition(":")[2])
         )
         return self.target if self.target.startswith("unix:") else f"grpc://{self.target}"
+
+    def rpcs(self, server: "ServerApi") -> "Sequence[Rpc | StreamRpc]":
+        """See `EmbeddedGrpc`: the RPCs without this frontend's listener."""
+        from naiad_grpc.catalogue import operations
+        from naiad_grpc.embedded import embedded_rpcs
+
+        return embedded_rpcs(operations(server, self._stopping), server.settings)
 
     async def stop(self, grace: float) -> None:
         """Refuse new calls, finish calls in flight within `grace` seconds, then close all connections."""

@@ -7,13 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from naiad.errors import NaiadError
-from naiad.types import Request, Response
+from naiad.types import Request, Response, Trace
+from naiad_grpc.access_lines import CallLine, lines_of
 from naiad_grpc.codec import COSTLY_BYTES, Encoder, ResponseForm, TakesLong, request_id_of
 from naiad_grpc.inference_intake import CallContext, Decoded, Intake
 from naiad_grpc.service.operations import RpcResult
 from naiad_grpc.statuses import Code, RpcError, rpc_error, too_long
 from naiad_grpc.streaming import InferStream
 from naiad_grpc.streaming_loop import run_stream
+from naiad_grpc.streaming_requests import Call, StreamRequest
 from naiad_grpc.trace_attributes import status_attributes
 from naiad_kit.buffers import Buffer
 from naiad_kit.explaining import EXPLAIN, encoded_twice
@@ -39,6 +41,7 @@ class Inference:
         self._intake = Intake(server, forwarding, self._threads)
         self._encoder = Encoder(self._batches, server.labels)
         self._large_encoder = Encoder(self._batches, server.labels, sys.maxsize)
+        self._lines = lines_of(server)
 
     async def infer(self, message: bytes, context: CallContext) -> bytes:
         """ModelInfer: the response to a request. Raises RpcError; cancelling the task cancels the request."""
@@ -67,6 +70,9 @@ class Inference:
         after the result.
         """
         request: Request | None = None
+        line = None
+        if self._lines is not None:
+            answered = line = self._lines.of_call(context, message, answered)
         try:
             request, form = self._intake.read(message, self._intake.caller(context, "ModelInfer"), decoded)
             call = self._server.submit(request, partial(self._deliver, request, form, answered))
@@ -76,15 +82,8 @@ class Inference:
                 return _nothing
             self._deliver(request, form, answered, error)
             return _nothing
-        if request.trace is None:
-            return call.cancel
-
-        def cancel() -> None:
-            call.cancel()
-            trace.end()
-
-        trace = request.trace
-        return cancel
+        cancel = call.cancel if request.trace is None else partial(_cancel_traced, call, request.trace)
+        return cancel if line is None else line.submitted(request, call, cancel)
 
     def stream(self, messages: AsyncIterator[bytes], context: CallContext) -> AsyncGenerator[bytes, None]:
         """ModelStreamInfer: the responses to all requests. Raises RpcError; closing it cancels all requests."""
@@ -98,7 +97,14 @@ class Inference:
             raise rpc_error(error) from error
         ends_at_error = (ERROR_KEY, "true") in (context.invocation_metadata() or ())
         return InferStream(
-            self._server, self._intake, self._encoder, caller, self._most, ends_at_error, self._encode_large
+            self._server,
+            self._intake,
+            self._encoder,
+            caller,
+            self._most,
+            ends_at_error,
+            self._encode_large,
+            StreamRequest if self._lines is None else self._lines.of_stream(context),
         )
 
     def _deliver(
@@ -107,6 +113,8 @@ class Inference:
         trace = request.trace
         if trace is not None:
             trace.record("GRPC_SEND_START")
+        if isinstance(answered, CallLine):
+            answered.note(request, outcome.version if isinstance(outcome, Response) else request.version)
         try:
             answer = self._answer(self._encoder, request, form, outcome)
         except TakesLong:
@@ -114,7 +122,8 @@ class Inference:
             self._threads.submit(work, partial(self._send_large, request, answered))
             return
         answered(answer)
-        _end_trace(request, answer)
+        if trace is not None:
+            _end_trace(request, answer)
 
     def _send_large(
         self, request: Request, answered: Callable[[RpcResult], None], answer: RpcResult | BaseException
@@ -169,6 +178,11 @@ def _end_trace(request: Request, result: RpcResult) -> None:
         request.trace.record("GRPC_SEND_END")
         add_attributes(request.trace, status_attributes(result.code if isinstance(result, RpcError) else Code.OK))
         request.trace.end()
+
+
+def _cancel_traced(call: Call, trace: Trace) -> None:
+    call.cancel()
+    trace.end()
 
 
 def _nothing() -> None:

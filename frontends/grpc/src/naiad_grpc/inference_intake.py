@@ -1,6 +1,6 @@
 """Request intake: decodes messages to requests, and applies the deadline and metadata of their call."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic, monotonic_ns
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CallContext(Protocol):
-    """The context of a call; that of `grpc.aio` is one."""
+    """The context of a call; that of `grpc.aio` is one. It may also have `peer() -> str`, the caller's address."""
 
     def time_remaining(self) -> float | None:
         """The seconds until the caller's deadline, None without one."""
@@ -46,6 +46,20 @@ class ExplainedContext:
     def invocation_metadata(self) -> "Iterable[tuple[str, str | bytes]] | None":
         """As in the transport's context."""
         return self._context.invocation_metadata()
+
+    def peer(self) -> str:
+        """The caller's address, "-" where the transport's context has none."""
+        return peer_of(self._context)
+
+
+def peer_of(context: CallContext) -> str:
+    """The caller's address, as `127.0.0.1:5000` or as gRPC writes it, `ipv4:127.0.0.1:5000`; "-" if unknown."""
+    find: Callable[[], str] = getattr(context, "peer", _no_peer)
+    return find()
+
+
+def _no_peer() -> str:
+    return "-"
 
 
 @dataclass(frozen=True, slots=True)

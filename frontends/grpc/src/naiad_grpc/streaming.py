@@ -32,6 +32,9 @@ _EARLY = 0.01
 EncodeLarge = Callable[[Response, ResponseForm, Callable[[Message | BaseException], None]], None]
 """Encodes a response on a thread, and calls back on the event loop with its message or the error."""
 
+MakeRequest = Callable[[Callable[[StreamRequest, Outcome], None], Request, ResponseForm, int, bool], StreamRequest]
+"""Makes the record of a request of a stream; see `StreamRequest`."""
+
 
 class InferStream:
     """One call of ModelStreamInfer. For the event loop's thread.
@@ -51,6 +54,7 @@ class InferStream:
         most: int,
         ends_at_error: bool,
         encode_large: EncodeLarge,
+        make_request: MakeRequest = StreamRequest,
     ) -> None:
         """`most` is the maximum size of a response in bytes; `encode_large` encodes responses that take too long."""
         self.on_ready: Callable[[], None] = _nothing
@@ -62,6 +66,7 @@ class InferStream:
         self._most = most
         self._ends_at_error = ends_at_error
         self._encode_large = encode_large
+        self._make_request = make_request
         self._budget = server.service(ByteBudget)
         self._ready = ReadyMessages(MOST_READY, MOST_READY_BYTES, self._budget)
         self._open: set[StreamRequest] = set()
@@ -108,9 +113,9 @@ class InferStream:
         except Exception as error:  # noqa: BLE001 - a bug must not end the stream
             self._budget.release(charged)
             unread = request or Request("", {}, id=request_id_of(message))
-            self._refuse(self._admit(StreamRequest(self.deliver, unread, PLAIN, 0, False)), error)
+            self._refuse(self._admit(self._make_request(self.deliver, unread, PLAIN, 0, False)), error)
             return
-        stream_request = StreamRequest(self.deliver, request, form, len(message), decoupled)
+        stream_request = self._make_request(self.deliver, request, form, len(message), decoupled)
         stream_request.charged = charged
         self._submit(self._admit(stream_request))
 

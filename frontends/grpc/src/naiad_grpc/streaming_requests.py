@@ -79,8 +79,8 @@ class StreamRequest:
         """Take an outcome of the request."""
         self._on_outcome(self, outcome)
 
-    def queued(self) -> None:
-        """A response of the request was queued."""
+    def queued(self, size: int) -> None:
+        """A response of the request was queued, which has so many bytes."""
         self._unsent += 1
         if self.request.trace is not None:
             self.request.trace.record("GRPC_SEND_START")
@@ -141,7 +141,7 @@ class ReadyMessages:
         if size > UNCHARGED_BYTES:
             self._budget.add(size)
         self.slow = self.slow or len(self._messages) >= self._most or self._size >= self._most_bytes
-        stream_request.queued()
+        stream_request.queued(size)
 
     def take(self) -> Message:
         """The first message; there must be one."""

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from naiad.errors import NotFoundError
+from naiad.errors import NotFoundError, UnsupportedError
 from naiad.types import Response
 from naiad_config import ModelConfig, ModelTransactionPolicy
 from naiad_grpc.inference import make_inference
@@ -65,6 +65,8 @@ class FakeServer:
         self.at_once = None
 
     def service(self, kind):
+        if kind.name == "access-log":
+            raise UnsupportedError("there is no access log")
         services = (self.shared_memory, self.tracing, self.bytes_in_flight)
         return dict(zip(("shared-memory", "tracing", "bytes-in-flight"), services, strict=True))[kind.name]
 

@@ -26,7 +26,7 @@ def test_a_caller_that_asks_in_its_metadata_asks_for_its_request(inference, serv
     infer(inference, ask(), explained, server, {})
 
     request = server.calls[0].request
-    assert request.parameters == {"explain": "true"}
+    assert request.parameters == {"naiad_explain": "true"}
     assert request.deadline is not None
     assert request.received_ns > 0
 
@@ -42,13 +42,13 @@ def test_forwarded_metadata_comes_with_it(make_server, ask, context):
 
     infer(make_inference(server), ask(), ExplainedContext(context(("x-tenant", "a"))), server, {})
 
-    assert server.calls[0].request.parameters == {"x-tenant": "a", "explain": "true"}
+    assert server.calls[0].request.parameters == {"x-tenant": "a", "naiad_explain": "true"}
 
 
 def test_the_encoding_is_reported_in_the_answer(inference, server, ask, context):
-    response = infer(inference, ask(), context(), server, {"explain": EXPLANATION})
+    response = infer(inference, ask(), context(), server, {"naiad_explain": EXPLANATION})
 
-    explanation = json.loads(response.parameters["explain"].string_param)
+    explanation = json.loads(response.parameters["naiad_explain"].string_param)
     assert explanation["answered"] == 10.0 < explanation["encoded"]
 
 
@@ -57,17 +57,17 @@ def test_a_stream_of_such_a_caller_asks_for_all_its_requests(inference, server, 
     stream.feed(ask("1"))
     stream.feed(ask("2", model="decoupled"))
 
-    assert [call.request.parameters for call in server.calls] == [{"explain": "true"}] * 2
+    assert [call.request.parameters for call in server.calls] == [{"naiad_explain": "true"}] * 2
 
 
 def test_the_last_message_of_a_stream_carries_it_without_outputs_where_there_are_none(inference, server, ask, context):
     stream = inference.open_stream(context())
     stream.feed(ask("2", model="decoupled"))
     server.calls[0].answer(final=False)
-    server.calls[0].deliver(Response("decoupled", 5, "2", {}, {"explain": EXPLANATION}))
+    server.calls[0].deliver(Response("decoupled", 5, "2", {}, {"naiad_explain": EXPLANATION}))
 
     first, last = taken(stream)
 
-    assert "explain" not in first.infer_response.parameters
-    assert json.loads(last.infer_response.parameters["explain"].string_param)["encoded"] > 10
+    assert "naiad_explain" not in first.infer_response.parameters
+    assert json.loads(last.infer_response.parameters["naiad_explain"].string_param)["encoded"] > 10
     assert (len(last.infer_response.outputs), len(server.calls)) == (0, 1)

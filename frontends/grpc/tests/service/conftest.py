@@ -46,7 +46,8 @@ class FakeServer:
         gone = [] if ready else [IndexEntry("n", 2, "UNAVAILABLE", "unloaded"), IndexEntry("half \ud800")]
         return [IndexEntry("m", 1, "READY"), *gone]
 
-    async def load(self, name, config="", files=None):
+    async def load(self, name, config="", files=None, trusted=True):
+        assert not trusted
         self.calls.append(("load", name, config, files))
 
     async def unload(self, name, unload_dependents=False):

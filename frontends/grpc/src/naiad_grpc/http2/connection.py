@@ -64,6 +64,8 @@ class Connection(Endpoint):
                         self._receive_data(flags, stream_id, payload, length, events)
                     elif kind == HEADERS:
                         self._receive_headers(flags, stream_id, bytes(payload), events)
+                    elif kind == WINDOW_UPDATE:
+                        self._receive_window_update(stream_id, int.from_bytes(payload, "big") & MAX_WINDOW, events)
                     else:
                         self._receive_other(kind, flags, stream_id, bytes(payload), events)
                 except Http2StreamError as failure:
@@ -114,6 +116,13 @@ class Connection(Endpoint):
         events.append(DataReceived(stream_id, content, flags != 0))
 
     def _receive_headers(self, flags: int, stream_id: int, block: bytes, events: list[Event]) -> None:
+        if stream_id > self._highest and stream_id & 1 and flags <= END_STREAM:  # the usual case
+            self._highest = stream_id
+            try:
+                self._begin(stream_id, self._blocks.read(block), flags != 0, events)
+            except MalformedFieldsError as error:
+                raise Http2StreamError(stream_id, ErrorCode.PROTOCOL_ERROR, str(error)) from error
+            return
         state = self._state_of(stream_id)
         ended = flags & END_STREAM != 0
         if state is State.IDLE and stream_id & 1:
@@ -153,9 +162,7 @@ class Connection(Endpoint):
         events.append(RequestReceived(stream_id, head, ended))
 
     def _receive_other(self, kind: int, flags: int, stream_id: int, payload: bytes, events: list[Event]) -> None:
-        if kind == WINDOW_UPDATE:
-            self._receive_window_update(stream_id, int.from_bytes(payload, "big") & MAX_WINDOW, events)
-        elif kind == SETTINGS:
+        if kind == SETTINGS:
             self._receive_settings(flags, payload, events)
         elif kind == PING:
             self._receive_ping(flags, payload, events)
@@ -216,7 +223,8 @@ class Connection(Endpoint):
             if not increment:
                 raise Http2StreamError(stream_id, ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE with an increment of 0")
             self.outbox.widen_stream(self.streams[stream_id], increment)
-        self._pump(events)
+        if self.outbox.waiting:
+            self._pump(events)
 
     def _state_of(self, stream_id: int) -> State:
         stream = self.streams.get(stream_id)

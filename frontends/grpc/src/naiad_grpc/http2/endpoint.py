@@ -198,7 +198,7 @@ class Endpoint:
         self._now = now
         if self._drain_at is not None and not self._draining and now >= self._drain_at:
             self._announce_last(events)
-        for stream in self.outbox.waiting:
+        for stream in tuple(self.outbox.waiting.values()):
             if now - stream.stalled_since >= self._limits.timeouts.stall:
                 self.reset(stream.id, ErrorCode.CANCEL, now)
                 events.append(StreamEnded(stream.id, ErrorCode.CANCEL))

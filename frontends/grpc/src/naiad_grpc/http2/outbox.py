@@ -34,17 +34,18 @@ _pack = HEAD.pack
 class Outbox:
     """Writes frames, and queues data for which a window has no room.
 
-    `frames` are those to be sent now. While `held`, the transport has more than it can send, and data waits.
+    `frames` are those to be sent now. While `held`, the transport has more than it can send, and data waits; `waiting`
+    are the streams, by number, whose data waits for that or for a window.
     """
 
     __slots__ = (
         "_announce_table",
         "_table_resized",
-        "_waiting",
         "frames",
         "held",
         "initial_window",
         "max_frame",
+        "waiting",
         "window",
     )
 
@@ -55,12 +56,7 @@ class Outbox:
         self.max_frame = DEFAULT_FRAME
         self.held = False
         self._announce_table = self._table_resized = False
-        self._waiting: dict[int, Stream] = {}
-
-    @property
-    def waiting(self) -> Sequence[Stream]:
-        """The streams whose data waits for a window."""
-        return tuple(self._waiting.values())
+        self.waiting: dict[int, Stream] = {}
 
     def respond(
         self, stream: Stream, head: bytes, content: Sequence[Buffer], size: int, trailers: bytes, now: float
@@ -113,7 +109,7 @@ class Outbox:
         if self._flush(stream, MAX_WINDOW):
             return True
         stream.stalled_since, stream.stalled_at = now, stream.queued
-        self._waiting[stream.id] = stream
+        self.waiting[stream.id] = stream
         return False
 
     def send_trailers(self, stream: Stream, block: bytes) -> bool:
@@ -141,7 +137,7 @@ class Outbox:
 
     def forget(self, stream: Stream) -> None:
         """Drop the data of a stream that has ended."""
-        self._waiting.pop(stream.id, None)
+        self.waiting.pop(stream.id, None)
         stream.queue = stream.trailers = None
         stream.queued = 0
 
@@ -168,13 +164,13 @@ class Outbox:
     def pump(self, now: float) -> list[Stream]:
         """Send the data that the windows have room for, by turns. Returns the streams whose queues became empty."""
         emptied: list[Stream] = []
-        while self._waiting and self.window > 0 and not self.held:
+        while self.waiting and self.window > 0 and not self.held:
             before = self.window
-            for stream in tuple(self._waiting.values()):
+            for stream in tuple(self.waiting.values()):
                 if stream.window <= 0:
                     continue
                 if self._flush(stream, _ROUND):
-                    del self._waiting[stream.id]
+                    del self.waiting[stream.id]
                     emptied.append(stream)
                 elif stream.stalled_at - stream.queued >= _LEAST_PROGRESS:
                     stream.stalled_since, stream.stalled_at = now, stream.queued

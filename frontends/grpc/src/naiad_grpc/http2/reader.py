@@ -26,6 +26,9 @@ from naiad_grpc.http2.header_blocks import MOST_BLOCK_BYTES, MOST_CONTINUATIONS
 _VIEWED = 4096
 """Data from this size is passed on as a view, which saves a copy of it."""
 
+_FORMS = END_HEADERS | PADDED | PRIORITY_FLAG
+"""The flags of HEADERS that say what is in them; END_HEADERS alone is a whole block and nothing else."""
+
 _SELF_DEPENDENT = 0x100
 """Beside the flags of HEADERS: the stream depends on itself, which is an error of the stream."""
 
@@ -65,6 +68,10 @@ class FrameReader:
 
     def frames(self, data: bytes) -> Iterator[Frame]:
         """The frames in these bytes. A view is valid until the next frame. Raises Http2Error, Http1RequestError."""
+        return self._continued(data) if self._rest or not self._preface_seen else self._whole_frames(data)
+
+    def _continued(self, data: bytes) -> Iterator[Frame]:
+        """The frames in bytes that are not the beginning of a frame."""
         if self._rest:
             if self._preface_seen:
                 frame, data = self._complete(data)
@@ -120,8 +127,11 @@ class FrameReader:
                 payload: bytes | memoryview = memoryview(data)[start:stop]
             else:
                 payload = data[start:stop]
-            if self._block is None and self.greeted and kind == DATA and stream_id and not flags & PADDED:
+            is_plain = self._block is None and self.greeted and stream_id  # what follows is most frames of a call
+            if is_plain and kind == DATA and not flags & PADDED:
                 yield DATA, flags & END_STREAM, stream_id, payload, length
+            elif is_plain and kind == HEADERS and flags & _FORMS == END_HEADERS:
+                yield HEADERS, flags & END_STREAM, stream_id, payload, 0
             else:
                 frame = self._checked(kind, flags, stream_id, payload, length)
                 if frame is not None:

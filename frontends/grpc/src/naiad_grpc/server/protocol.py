@@ -6,15 +6,17 @@ from typing import cast
 
 from naiad_grpc.http2.connection import Connection
 from naiad_grpc.http2.events import ConnectionEnded, DataReceived, Event, OutputSent, RequestReceived, StreamEnded
-from naiad_grpc.server.calls import Call, UnaryCall
+from naiad_grpc.server.calls import Call
 from naiad_grpc.server.methods import Method
 from naiad_grpc.server.shared import ListenerContext
 from naiad_grpc.server.stream_calls import GeneratorCall, MessageStreamCall
+from naiad_grpc.server.unary_calls import UnaryCall
 from naiad_grpc.service.operations import UnaryOperation
 from naiad_grpc.statuses import Code, RpcError
 from naiad_grpc.wire import answers
 from naiad_grpc.wire.heads import CallHead
 from naiad_grpc.wire.message_reader import PREFIX_BYTES
+from naiad_kit.access_log import address_of
 from naiad_kit.buffers import Buffer
 from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES
 
@@ -150,6 +152,10 @@ class GrpcProtocol(asyncio.Protocol):
 
     # What calls do
 
+    def peer(self) -> str:
+        """The address of the client; "-" for none."""
+        return address_of(self._transport.get_extra_info("peername"))
+
     def take_turn(self, later: Callable[[], None]) -> bool:
         """Whether a request may start now; otherwise `later` is called in a later turn of the event loop."""
         turns = self.context.turns
@@ -161,14 +167,14 @@ class GrpcProtocol(asyncio.Protocol):
             turns.refill_soon(self._loop)
         return True
 
-    def respond(self, stream_id: int, head: bytes, content: list[Buffer]) -> None:
-        """Send the whole answer of a call."""
-        size = sum(map(len, content))
-        self._flush_soon()
+    def respond(self, stream_id: int, head: bytes, content: list[Buffer], size: int) -> None:
+        """Send the whole answer of a call, `size` bytes of content."""
+        if not self._flushing:
+            self._flush_soon()
         if size > UNCHARGED_BYTES:
             self._charged[stream_id] = size - PREFIX_BYTES
             self.context.budget.add(size - PREFIX_BYTES)
-        if self.http2.respond(stream_id, head, content, size, answers.OK_TRAILERS, self._loop.time()):
+        if self.http2.respond(stream_id, head, content, size, answers.OK_TRAILERS, self._loop.time()) and self._charged:
             self._release(stream_id)
 
     def send_head(self, stream_id: int, block: bytes) -> None:

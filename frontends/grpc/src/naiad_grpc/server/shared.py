@@ -64,12 +64,16 @@ class CallConnection(Protocol):
     context: ListenerContext
     http2: Connection
 
+    def peer(self) -> str:
+        """The address of the client."""
+        ...
+
     def take_turn(self, later: Callable[[], None]) -> bool:
         """Whether a request may start now; otherwise `later` is called in a later turn of the event loop."""
         ...
 
-    def respond(self, stream_id: int, head: bytes, content: list[Buffer]) -> None:
-        """Send the whole answer of a call."""
+    def respond(self, stream_id: int, head: bytes, content: list[Buffer], size: int) -> None:
+        """Send the whole answer of a call, `size` bytes of content."""
         ...
 
     def send_head(self, stream_id: int, block: bytes) -> None:

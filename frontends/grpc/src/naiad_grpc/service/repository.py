@@ -51,7 +51,7 @@ class RepositoryRpcs:
                 raise InvalidArgumentError(
                     f"unrecognized load parameter '{key:.80}'; there are 'config' and 'file:<version>/<file name>'"
                 )
-        await self._server.load(request.model_name, config, files)
+        await self._server.load(request.model_name, config, files, trusted=False)
         return message_class("RepositoryModelLoadResponse")()
 
     async def unload(self, request: Any) -> Any:

@@ -1,0 +1,143 @@
+"""Unary calls: one message each way, without a task where the operation of the call needs none."""
+
+from collections.abc import Callable
+from functools import partial
+
+from naiad.errors import NaiadError
+from naiad_grpc.codec import COSTLY_BYTES
+from naiad_grpc.server.calls import ENDS_WITHIN, Call
+from naiad_grpc.server.methods import Method
+from naiad_grpc.server.shared import CallConnection
+from naiad_grpc.service.operations import RpcResult, UnaryOperation
+from naiad_grpc.statuses import Code, RpcError, rpc_error
+from naiad_grpc.wire import answers
+from naiad_grpc.wire.heads import CallHead
+from naiad_grpc.wire.message_reader import PREFIX_BYTES, Framed, prefix
+from naiad_kit.buffers import Buffer
+
+
+class UnaryCall(Call):
+    """A call of one message each way, without a task if its operation can do so."""
+
+    __slots__ = ("_body", "_cancel", "_message", "_operation")
+
+    def __init__(
+        self,
+        connection: CallConnection,
+        stream_id: int,
+        head: CallHead[Method],
+        operation: UnaryOperation,
+        now: float,
+    ) -> None:
+        super().__init__(connection, stream_id, head, now)
+        self._operation = operation
+        self._message: Framed | None = None
+        self._body = b""
+        self._cancel: Callable[[], object] | None = None
+
+    def receive(self, content: bytes | memoryview, ended: bool) -> None:
+        """Take data of the request; its end begins the work."""
+        size = len(content) - PREFIX_BYTES
+        if (
+            ended
+            and self._reader is None
+            and 0 <= size <= self._connection.context.most
+            and int.from_bytes(content[:PREFIX_BYTES], "big") == size
+        ):
+            self._start(bytes(content[5:]))  # the usual case
+            return
+        try:
+            messages = self._read(content)
+        except (RpcError, NaiadError) as error:
+            self.fail(rpc_error(error))
+            return
+        if len(messages) + (self._message is not None) > 1:
+            self.fail(RpcError(Code.UNIMPLEMENTED, "the call has more than one message, and takes one"))
+            return
+        if messages:
+            self._message = messages[0]
+        if ended:
+            self._complete()
+
+    def _start(self, message: bytes) -> None:
+        """Begin the work, in this turn of the event loop or, above its share of calls, in a later one."""
+        self._body = message
+        if self._connection.take_turn(self._begin):
+            self._begin()
+
+    def _begin(self) -> None:
+        message, self._body = self._body, b""
+        if self.over:
+            return
+        operation = self._operation
+        if operation.begin is not None and len(message) < COSTLY_BYTES:
+            try:
+                cancel = operation.begin(message, self.context(), self._answer)
+            except Exception as error:  # noqa: BLE001 - a bug must not harm the other calls of the connection
+                self._answer(rpc_error(error))
+                return
+            if self.over:
+                cancel()
+            else:
+                self._cancel = cancel
+            return
+        task = self._connection.context.loop.create_task(self._run(message))
+        self._cancel = task.cancel
+
+    def _is_awaited(self) -> bool:
+        """Whether the request has not ended; its caller has nothing to wait for."""
+        return self._connection.http2.is_open(self._id)
+
+    def sent(self) -> None:
+        """The answer has been sent."""
+
+    def cut(self) -> None:
+        """A call that has begun may end."""
+
+    def _complete(self) -> None:
+        """The request has ended: start with its message."""
+        framed, self._message = self._message, None
+        if self._reader is not None and not self._reader.is_between_messages:
+            self.fail(RpcError(Code.INTERNAL, ENDS_WITHIN))
+        elif framed is None:
+            self.fail(RpcError(Code.UNIMPLEMENTED, "the call has no complete message"))
+        elif framed[0]:
+            self._decompress(framed[1], self._start)
+        else:
+            self._start(framed[1])  # type: ignore[arg-type]
+
+    async def _run(self, message: bytes) -> None:
+        try:
+            result: RpcResult = [self._checked(await self._operation.answer(message, self.context()))]
+        except Exception as error:  # noqa: BLE001 - the caller gets a status for every error
+            result = rpc_error(error)
+        finally:
+            del message
+        self._answer(result)
+
+    def _answer(self, result: RpcResult) -> None:
+        """Send the result of the work."""
+        if self.over:
+            return
+        if isinstance(result, RpcError):
+            self._cancel = None
+            self.fail(result)
+        elif self._connection.context.level and self._encoding():
+            self._compress(result, partial(self._respond, answers.head(self._encoding())))
+        else:
+            size = sum(map(len, result))
+            self._send(answers.HEAD, [prefix(size), *result], size + PREFIX_BYTES)
+
+    def _respond(self, head: bytes, content: list[Buffer]) -> None:
+        self._send(head, content, sum(map(len, content)))
+
+    def _send(self, head: bytes, content: list[Buffer], size: int) -> None:
+        self._cancel = None
+        self._connection.respond(self._id, head, content, size)
+        self._end()
+
+    def _abandon(self) -> None:
+        cancel, self._cancel = self._cancel, None
+        self._message, self._body = None, b""
+        if cancel is not None:
+            cancel()
