@@ -8,6 +8,7 @@ import pytest
 from naiad_kit.metrics import Distribution
 from naiad_metrics.latencies import PHASES, Latencies, LatencyHistogram, LatencyPlan
 from naiad_metrics.sliding import SlidingQuantiles
+from naiad_statistics.observers import KeepsDistributions
 
 MS = 1_000_000
 
@@ -107,3 +108,15 @@ def test_quantiles_under_load_keep_no_more_than_twelve_slices_of_time() -> None:
 
 def test_of_nothing_there_is_no_quantile() -> None:
     assert all(math.isnan(value) for (value,) in SlidingQuantiles().values(1.0, [0.5]))
+
+
+def test_the_distributions_of_all_phases_can_be_read_for_rates() -> None:
+    latencies = Latencies(LatencyPlan(bounds=((0.010, 0.020),) * len(PHASES)))
+    assert isinstance(latencies, KeepsDistributions)
+
+    latencies.answered([15 * MS], [5 * MS], (1 * MS, 25 * MS, 15 * MS))
+
+    bounds = (0.010, 0.020)
+    assert latencies.distributions() == [
+        (bounds, (0, 1, 0)), (bounds, (1, 0, 0)), (bounds, (1, 0, 0)), (bounds, (0, 0, 1)), (bounds, (0, 1, 0)),
+    ]  # fmt: skip

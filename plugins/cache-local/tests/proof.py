@@ -3,4 +3,4 @@
 from naiad import PluginRegistry
 from naiad_testing.caches import check_cache
 
-check_cache(lambda: PluginRegistry.discover().cache("local").open({"size": "1000000"}))
+check_cache(lambda: PluginRegistry.discover().caches()["local"].open({"size": "1000000"}))

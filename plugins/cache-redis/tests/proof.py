@@ -6,7 +6,7 @@ import threading
 from naiad import PluginRegistry
 
 logging.disable()  # there is no collector
-cache = PluginRegistry.discover().cache("redis").open({"host": "127.0.0.1", "port": "1"})
+cache = PluginRegistry.discover().caches()["redis"].open({"host": "127.0.0.1", "port": "1"})
 answered, answers = threading.Event(), []
 cache.lookup(b"key", lambda value: (answers.append(value), answered.set()))
 assert answered.wait(20)

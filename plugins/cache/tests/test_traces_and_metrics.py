@@ -77,14 +77,14 @@ async def test_an_explanation_is_of_its_own_request_and_is_not_kept(
     tensor = Tensor.of("INPUT", np.zeros(values, np.float32))
 
     async with caching(tmp_path, backend, cache, naiad_explain, allow_explain=True) as server:
-        first = await server.infer(Request("m", {"INPUT": tensor}, parameters={"explain": True}))
+        first = await server.infer(Request("m", {"INPUT": tensor}, parameters={"naiad_explain": True}))
         await until(lambda: cache.entries)
         second = await server.infer(Request("m", {"INPUT": tensor}))
-        third = await server.infer(Request("m", {"INPUT": tensor}, parameters={"explain": True}))
+        third = await server.infer(Request("m", {"INPUT": tensor}, parameters={"naiad_explain": True}))
 
     assert len(backend.batches) == 1
     assert dict(second.parameters) == {}
-    explanations = [json.loads(str(each.parameters["explain"])) for each in (first, third)]
+    explanations = [json.loads(str(each.parameters["naiad_explain"])) for each in (first, third)]
     assert explanations[0] != explanations[1]
 
 

@@ -11,4 +11,4 @@ from naiad_config.text import parse_text
 registry = PluginRegistry.discover()
 context = ModelContext(parse_text('name: "m"'), 1, Path(), Path())
 (stage,) = registry.stages(StageContext(context, Settings(registry.options(), {}), None, None, None))
-assert stage.parameter == "explain", stage.parameter
+assert stage.parameter == "naiad_explain", stage.parameter

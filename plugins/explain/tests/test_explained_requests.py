@@ -21,12 +21,12 @@ BATCHED = "max_batch_size: 8 dynamic_batching { }"
 
 
 def explanation(response: Response) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads(str(response.parameters["explain"]))
+    report: dict[str, Any] = json.loads(str(response.parameters["naiad_explain"]))
     return report
 
 
 def asking(model: str = "m", **fields: Any) -> Request:
-    return request(model, 1, parameters={"explain": True}, **fields)
+    return request(model, 1, parameters={"naiad_explain": True}, **fields)
 
 
 async def test_a_request_gets_its_timeline_in_the_order_of_what_happened(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ async def test_the_batch_and_the_reason_why_it_closed_are_reported(tmp_path: Pat
 
     async with running(tmp_path, backend, Scheduling(AllAtOnce)) as server:
         plain = [asyncio.ensure_future(server.infer(rows("m", *values))) for values in ((1, 2), (3,))]
-        response = await server.infer(rows("m", 4, parameters={"explain": True}))
+        response = await server.infer(rows("m", 4, parameters={"naiad_explain": True}))
         others = await asyncio.gather(*plain)
 
     (execution,) = explanation(response)["executions"]
@@ -68,14 +68,14 @@ async def test_the_model_does_not_see_the_parameter_and_the_caller_keeps_it(tmp_
 
     backend = FakeBackend(answer=answer)
     backend.write(tmp_path, "m")
-    mine = request("m", 1, parameters={"explain": "true", "other": 5})
+    mine = request("m", 1, parameters={"naiad_explain": "true", "other": 5})
 
     async with running(tmp_path, backend) as server:
         responses = [await server.infer(mine) for _ in range(2)]
 
     assert seen == [{"other": 5}] * 2
-    assert all("explain" in response.parameters for response in responses)
-    assert mine.parameters == {"explain": "true", "other": 5}
+    assert all("naiad_explain" in response.parameters for response in responses)
+    assert mine.parameters == {"naiad_explain": "true", "other": 5}
 
 
 @pytest.mark.parametrize("value", [False, "why the sky is blue"])
@@ -84,10 +84,21 @@ async def test_a_parameter_that_does_not_ask_is_the_models_own(tmp_path: Path, v
     backend.write(tmp_path, "m")
 
     async with running(tmp_path, backend) as server:
-        response = await server.infer(request("m", 1, parameters={"explain": value}))
+        response = await server.infer(request("m", 1, parameters={"naiad_explain": value}))
 
     assert response.parameters == {}
-    assert backend.batches[0].requests[0].parameters == {"explain": value}
+    assert backend.batches[0].requests[0].parameters == {"naiad_explain": value}
+
+
+async def test_a_model_keeps_a_parameter_explain_of_its_own(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.write(tmp_path, "m")
+
+    async with running(tmp_path, backend) as server:
+        response = await server.infer(request("m", 1, parameters={"explain": True}))
+
+    assert response.parameters == {}
+    assert backend.batches[0].requests[0].parameters == {"explain": True}
 
 
 async def test_a_server_that_does_not_allow_it_answers_without(tmp_path: Path) -> None:
@@ -108,7 +119,7 @@ async def test_parameters_of_the_response_stay(tmp_path: Path) -> None:
     async with running(tmp_path, backend) as server:
         response = await server.infer(asking())
 
-    assert list(response.parameters) == ["tokens", "explain"]
+    assert list(response.parameters) == ["tokens", "naiad_explain"]
 
 
 async def test_the_last_response_of_a_stream_has_the_timeline(tmp_path: Path) -> None:
@@ -126,9 +137,9 @@ async def test_the_last_response_of_a_stream_has_the_timeline(tmp_path: Path) ->
         responses = [response async for response in server.stream(asking())]
 
     report = explanation(responses[-1])
-    assert [("explain" in response.parameters, response.final) for response in responses] == [(False, False)] * 3 + [
-        (True, True)
-    ]
+    assert [("naiad_explain" in response.parameters, response.final) for response in responses] == [
+        (False, False)
+    ] * 3 + [(True, True)]
     assert report["responses"]["count"] == 3
     assert 0 < report["queued"] < report["responses"]["first"] <= report["responses"]["last"] < report["answered"]
     assert report["executions"][0]["instance"] == "m_0"

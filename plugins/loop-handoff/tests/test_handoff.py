@@ -60,6 +60,24 @@ def test_a_quick_model_s_thread_runs_the_event_loop(tmp_path: Path, loop_factory
     assert [event for event in backend.events if event.startswith("close")] == ["close m_0", "close m 1"]
 
 
+def test_of_two_instances_one_leads_while_requests_come_one_by_one(tmp_path: Path) -> None:
+    executing: list[int] = []
+
+    def watched(batch: Batch) -> Answer:
+        executing.append(threading.get_ident())
+        return echo(batch)
+
+    async def body(server: Server) -> None:
+        leader = await led_by(server, "m")
+        for value in range(100):
+            assert await answer_of(server, value) == [value]
+        assert executing[-100:] == [leader] * 100
+
+    backend = FakeBackend(answer=watched)
+    backend.write(tmp_path, "m", "instance_group { kind: KIND_CPU count: 2 }")
+    lead(tmp_path, body, naiad_loop_handoff, backend)
+
+
 def test_many_requests_at_once_are_answered_in_full(tmp_path: Path) -> None:
     async def body(server: Server) -> None:
         await led_by(server, "m")

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,8 +78,13 @@ def is_failed_while_it_streams(models: ModelCalls, request: Request) -> None:
 
 
 def cancels_what_executes(models: ModelCalls, request: Request) -> None:
+    request.model_name = "held"
+    executing.clear()
+    released.clear()
     future = models.begin(request)
+    assert executing.wait(10)
     future.cancel()
+    released.set()
     assert future.cancelled()
 
 
@@ -89,6 +95,15 @@ def may_not_load(models: ModelCalls, request: Request) -> None:
 
 def broken(batch: Batch, _: ModelCalls) -> Answer:
     raise ValueError("broken")
+
+
+executing, released = threading.Event(), threading.Event()
+
+
+def held(batch: Batch, models: ModelCalls) -> Answer:
+    executing.set()
+    assert released.wait(10)
+    return double(batch, models)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +135,7 @@ async def test_the_tensors_of_a_call_and_of_its_caller_are_freed(
     calling = Calling(tmp_path)
     calling.add("double", double)
     calling.add("broken", broken)
+    calling.add("held", held)
     calling.add("outer", outer)
 
     async with calling.running() as server:

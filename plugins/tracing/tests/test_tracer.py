@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from naiad.errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from naiad.types import Trace
+from naiad_kit.explanation import Explanation
 from naiad_tracing.options import TraceOptions
 from naiad_tracing.selection import Selection
 from naiad_tracing.tracer import Tracer
@@ -86,6 +88,30 @@ def test_a_level_that_is_switched_on_makes_it_active(tmp_path: Path) -> None:
         active_again = tracer.active
 
     assert (active, traced, active_again) == (True, [[True], [False]], False)
+    assert models_in(tmp_path / "t.json") == ["m"]
+
+
+def test_one_request_is_followed_at_a_time_whatever_is_sampled(tmp_path: Path) -> None:
+    followed = []
+
+    def begin(model: str, version: int, inner: Trace | None) -> Trace:
+        followed.append((model, version, inner is not None))
+        return Explanation(model, version, inner)
+
+    with tracing(tmp_path) as tracer:
+        tracer.follow_next(begin)
+        active = tracer.active
+        traced = send(tracer, requests=2)
+        active_again = tracer.active
+        tracer.follow_next(begin)
+        tracer.follow_next(None)
+        none = send(tracer)
+        tracer.update({"trace_level": ["TIMESTAMPS"]})
+        tracer.follow_next(begin)
+        both = send(tracer)
+
+    assert (active, traced, active_again, none, both) == (True, [True, False], False, [False], [True])
+    assert followed == [("m", 1, False), ("m", 1, True)]
     assert models_in(tmp_path / "t.json") == ["m"]
 
 

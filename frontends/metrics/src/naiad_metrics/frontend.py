@@ -10,7 +10,7 @@ from naiad_metrics.options import address_of
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
-    from naiad_metrics.listener import Listener
+    from naiad_kit.frontends.embedded_server import EmbeddedListener
 
 
 class MetricsFrontend:
@@ -21,7 +21,7 @@ class MetricsFrontend:
     def __init__(self) -> None:
         self.address = ""
         self.port = 0
-        self._listener: Listener | None = None
+        self._listener: EmbeddedListener | None = None
         self._share: Callable[[], None] = lambda: None
 
     async def start(self, server: "ServerApi") -> str:
@@ -32,11 +32,15 @@ class MetricsFrontend:
         settings = server.settings
         if not settings["allow-metrics"]:
             return ""
+        from naiad_kit.frontends.embedded_server import EmbeddedListener
         from naiad_metrics.application import make_application  # uvicorn and starlette take 0.1 s to import
-        from naiad_metrics.listener import Listener
 
-        listener = await Listener.open(
-            make_application(server.service(MetricsApi)), address_of(settings), settings["metrics-port"]
+        listener = await EmbeddedListener.open(
+            make_application(server.service(MetricsApi)),
+            address_of(settings),
+            settings["metrics-port"],
+            name="metrics",
+            subject="metrics",
         )
         self._listener, self.address, self.port = listener, listener.address, listener.port
         self._share = keep_from_children(self.port)

@@ -107,6 +107,10 @@ class Latencies:
             self.first_response.add_all(waits)
             self.first_response_ns += sum(waits)
 
+    def distributions(self) -> list[tuple[Sequence[float], Sequence[int]]]:
+        """For each of `PHASES` the bounds in seconds, and the counts as they stand."""
+        return [(each.bounds, tuple(each.counts)) for each in self.histograms]
+
     def quantiles(self, quantiles: Sequence[float]) -> list[list[float]]:
         """For each of `PHASES` the duration in nanoseconds at each of the quantiles."""
         return self.summaries.values(self._clock(), quantiles) if self.summaries is not None else []

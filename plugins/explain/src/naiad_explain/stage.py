@@ -8,13 +8,13 @@ from naiad.errors import NaiadError
 from naiad.extend import Submit
 from naiad.server import Deliver, SubmittedRequest
 from naiad.types import Request, Response
-from naiad_explain.explanation import Explanation
-from naiad_explain.timeline import timeline
 from naiad_kit.explaining import EXPLAIN, as_text, asks
+from naiad_kit.explanation import Explanation
+from naiad_kit.timeline import timeline
 
 
 class ExplainStage:
-    """Takes the parameter `explain` from requests that ask, and adds the timeline to their last response if `allowed`.
+    """Takes the parameter `naiad_explain` from requests that ask; adds the timeline to the last response if `allowed`.
 
     The caller's own request stays as it is. A request whose parameter asks for nothing is passed on with it: the
     parameter is the model's then. An error carries no timeline.

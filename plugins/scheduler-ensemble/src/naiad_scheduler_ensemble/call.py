@@ -5,7 +5,6 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from time import monotonic, monotonic_ns
-from typing import TypeVar
 
 from naiad.errors import (
     DeadlineExceededError,
@@ -14,16 +13,15 @@ from naiad.errors import (
     NaiadError,
 )
 from naiad.foreign_errors import describe_error, raise_interrupt
-from naiad.in_flight import InflightRequest, Occupant
-from naiad.servables import Servable
+from naiad.in_flight import Occupant
 from naiad.server import Deliver, Outcome
-from naiad.types import Request, Response, Trace
+from naiad.types import Request, Response
 from naiad_scheduler_ensemble.bound import BoundEnsemble
-from naiad_scheduler_ensemble.moves import EnsembleResponse, Moves, StepStart
-from naiad_scheduler_ensemble.step_requests import flags_in, override, parameters_of, tensors_of
+from naiad_scheduler_ensemble.moves import EnsembleResponse, Moves
+from naiad_scheduler_ensemble.step_call import StepCall, within
+from naiad_scheduler_ensemble.step_requests import flags_in, parameters_of, tensors_of
 
 _logger = logging.getLogger("naiad.model")
-_Error = TypeVar("_Error", bound=NaiadError)
 
 
 class EnsembleCall:
@@ -91,16 +89,16 @@ class EnsembleCall:
         """Whether a step waits because there is no room for it."""
         return bool(self._held)
 
-    def running(self, step: int) -> "list[StepCall]":
+    def running(self, step: int) -> list[StepCall]:
         """Its runs of that step that are under way."""
         return [each for each in self._running if each.start.step == step]
 
-    def held(self, step: int) -> "list[StepCall]":
+    def held(self, step: int) -> list[StepCall]:
         """Its runs of that step that wait for room."""
         return [each for each in self._held if each.start.step == step]
 
     @property
-    def waits_for(self) -> "Sequence[StepCall]":
+    def waits_for(self) -> Sequence[StepCall]:
         """Its steps."""
         return (*self._held, *self._running)
 
@@ -134,7 +132,7 @@ class EnsembleCall:
         if self._behind:
             self.resume()
 
-    def fail(self, error: NaiadError, step: "StepCall | None" = None) -> None:
+    def fail(self, error: NaiadError, step: StepCall | None = None) -> None:
         """This is the outcome, and that step's where one failed; what still runs is taken back."""
         if self.over:
             return
@@ -142,9 +140,9 @@ class EnsembleCall:
         self._ensemble.counters.failed(self._since_arrival())
         self._end_trace()
         self._leave()
-        self._hand_out(_within(self._ensemble, error, step))
+        self._hand_out(within(self._ensemble, error, step))
 
-    def admitted(self, step: "StepCall") -> None:
+    def admitted(self, step: StepCall) -> None:
         """There is room for a step that was held."""
         self._held.discard(step)
         self._hold_behind(step, -1)
@@ -152,7 +150,7 @@ class EnsembleCall:
 
     # Steps
 
-    def answered(self, step: "StepCall", outcome: Outcome) -> None:
+    def answered(self, step: StepCall, outcome: Outcome) -> None:
         """A step has responded, or failed."""
         if self.over:
             return
@@ -192,14 +190,14 @@ class EnsembleCall:
         for response in moves.responses:
             self._respond(response)
 
-    def _hold(self, step: "StepCall") -> None:
+    def _hold(self, step: StepCall) -> None:
         self._held.add(step)
         self._hold_behind(step, 1)
         if self.request.deadline is not None and self._timer is None:
             delay = max(0.0, self.request.deadline - monotonic())
             self._timer = self._ensemble.loop.call_later(delay, self._expire)
 
-    def _submit(self, step: "StepCall") -> None:
+    def _submit(self, step: StepCall) -> None:
         self._running.add(step)
         try:
             step.submit(self._ensemble, self.request)
@@ -216,7 +214,7 @@ class EnsembleCall:
         if self._is_paused or self._held:
             self._throttle(step)
 
-    def _done(self, step: "StepCall") -> None:
+    def _done(self, step: StepCall) -> None:
         """End the step, and let another one take its room."""
         self._running.discard(step)
         step.end()
@@ -226,7 +224,7 @@ class EnsembleCall:
             if waiting is not None:
                 waiting.owner.admitted(waiting)
 
-    def _throttle(self, step: "StepCall") -> None:
+    def _throttle(self, step: StepCall) -> None:
         """Make a running step wait while its responses have nowhere to go, and go on when they have."""
         if step.call is None:
             return
@@ -243,7 +241,7 @@ class EnsembleCall:
         for step in list(self._running):
             self._throttle(step)
 
-    def _hold_behind(self, step: "StepCall", change: int) -> None:
+    def _hold_behind(self, step: StepCall, change: int) -> None:
         """The decoupled steps that it runs behind are too far ahead, or are no longer."""
         for behind in self._ensemble.composition.steps[step.start.step].behind:
             self._holders[behind] = self._holders.get(behind, 0) + change
@@ -314,103 +312,10 @@ class EnsembleCall:
         if self.request.trace is not None:
             self.request.trace.record("REQUEST_END")
 
-    def _add_times(self, step: "StepCall") -> None:
+    def _add_times(self, step: StepCall) -> None:
         call = step.call
         if call is not None:
             queue_ns, (input_ns, infer_ns, output_ns) = call.queue_ns, call.phases
             inputs, infers, outputs = self.phases
             self.queue_ns += queue_ns
             self.phases = (inputs + input_ns, infers + infer_ns, outputs + output_ns)
-
-
-class StepCall:
-    """A step that was started for `owner`; `call` is the request to its model, None before it and after it is over."""
-
-    __slots__ = ("call", "owner", "start", "trace")
-
-    def __init__(self, owner: EnsembleCall, start: StepStart) -> None:
-        self.owner = owner
-        self.start = start
-        self.call: InflightRequest | None = None
-        self.trace: Trace | None = None
-
-    def submit(self, ensemble: BoundEnsemble, request: Request) -> None:
-        """Send it to its model, with all that the caller of the ensemble said. Raises what the model refuses."""
-        start, flags = self.start, self.start.flags
-        version = ensemble.steps[start.step]
-        sent = Request(
-            version.name,
-            tensors_of(start.inputs, start.shapes),
-            version.version,
-            request.id,
-            start.requested,
-            request.parameters,
-            request.priority,
-            request.timeout_microseconds,
-            request.deadline,
-            request.correlation_id,
-            request.sequence_start,
-            request.sequence_end,
-        )
-        sent.caller = request.caller
-        sent.on_device = ensemble.residence.of(start.step, request.on_device)
-        if flags is not None:
-            override(sent, flags)
-        if sent.correlation_id:
-            version = self._continuing(ensemble, sent) or version
-        if request.trace is not None:
-            sent.trace = self.trace = request.trace.child(version.name, version.version, request.id)
-        if request.transfer is not None:
-            sent.transfer = request.transfer.for_inputs(sent.inputs)
-        self.call = version.submit(sent, self._deliver, streams=True)
-
-    @property
-    def request(self) -> Request:
-        """The request to the ensemble."""
-        return self.owner.request
-
-    @property
-    def waits_for(self) -> Sequence[Occupant]:
-        """The request to its model."""
-        return () if self.call is None else (self.call,)
-
-    @property
-    def is_paused(self) -> bool:
-        """Never: the request to its model is."""
-        return False
-
-    def unblock(self) -> None:
-        """Nothing: it is not paused."""
-
-    def end(self) -> None:
-        """It has been answered to the end, or was taken back."""
-        call, self.call = self.call, None  # they know each other: tensors would wait for the garbage collector
-        if call is not None and not call.over:
-            call.cancel()
-        if self.trace is not None:
-            self.trace.end()
-
-    def _continuing(self, ensemble: BoundEnsemble, sent: Request) -> Servable | None:
-        """The version that is about to end and has the sequence under way, where there is one."""
-        bound, sent.version = sent.version, ensemble.composition.steps[self.start.step].version
-        continuing_version = ensemble.models.continuing(sent)
-        sent.version = bound if continuing_version is None else continuing_version.version
-        return continuing_version
-
-    def _deliver(self, outcome: Outcome) -> None:
-        self.owner.answered(self, outcome)
-
-
-def _within(ensemble: BoundEnsemble, error: _Error, step: StepCall | None) -> _Error:
-    """The same error, of the same kind, saying that it happened in an ensemble, and at its end in which step.
-
-    Clients look for the step's own words right behind the ensemble's name.
-    """
-    copied = type(error).__new__(type(error))
-    copied.__dict__.update(error.__dict__)
-    where = ""
-    if step is not None:
-        number = step.start.step
-        where = f" (step {number} of '{ensemble.name}', model '{ensemble.steps[number].name}')"
-    copied.args = (f"in ensemble '{ensemble.name}', {error}{where}",)
-    return copied

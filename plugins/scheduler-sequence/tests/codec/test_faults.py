@@ -5,13 +5,13 @@ import pytest
 from naiad.errors import InternalError
 from naiad_kit.sequences import Row
 
-from .driven import DrivenSequences, summing
+from .driven import Drive, summing
 
 
 async def test_a_batch_that_cannot_be_taken_back_fails_and_gives_its_slot_back(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    drive: Drive, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    driven = DrivenSequences()
+    driven = await drive()
     driven.submit("a", 1, who=1)
     driven.submit("b", 2, who=2)
     await driven.decide(Row(1, 1, start=True), Row(2, 2, start=True))

@@ -8,7 +8,7 @@ import pytest
 
 from naiad_kit.sequences import Row
 
-from .driven import DrivenSequences, summing
+from .driven import Drive, summing
 
 
 @pytest.fixture(autouse=True)
@@ -18,8 +18,8 @@ def no_collector() -> Iterator[None]:
     gc.enable()
 
 
-async def test_a_request_that_is_over_is_gone_with_its_tensors() -> None:
-    driven = DrivenSequences()
+async def test_a_request_that_is_over_is_gone_with_its_tensors(drive: Drive) -> None:
+    driven = await drive()
     driven.submit("a", 3)
     await driven.decide(Row(1, 1, start=True))
     array = weakref.ref(driven.batch().requests[0].inputs["X"].array)

@@ -8,11 +8,11 @@ from naiad.scheduler import Decision, Dispatch
 from naiad_kit.sequences import Row
 from naiad_testing.loops import turns
 
-from .driven import SUM, DrivenSequences, config_of, seen, summing
+from .driven import SUM, Drive, config_of, seen, summing
 
 
-async def test_every_row_of_a_batch_has_the_controls_of_its_request() -> None:
-    driven = DrivenSequences()
+async def test_every_row_of_a_batch_has_the_controls_of_its_request(drive: Drive) -> None:
+    driven = await drive()
     for number in (1, 2, 3):
         driven.submit(f"r{number}", who=number * 10)
 
@@ -37,8 +37,8 @@ async def test_every_row_of_a_batch_has_the_controls_of_its_request() -> None:
     ]
 
 
-async def test_a_row_without_a_request_keeps_its_index_and_is_not_ready() -> None:
-    driven = DrivenSequences()
+async def test_a_row_without_a_request_keeps_its_index_and_is_not_ready(drive: Drive) -> None:
+    driven = await drive()
     driven.submit("a", 5, who=1)
     driven.submit("b", 6, who=2)
 
@@ -53,8 +53,8 @@ async def test_a_row_without_a_request_keeps_its_index_and_is_not_ready() -> Non
     assert batch.input("X").shape == batch.input("SUM_IN").shape == (4, 1)
 
 
-async def test_each_request_gets_its_own_row_of_the_answer_and_empty_rows_are_dropped() -> None:
-    driven = DrivenSequences()
+async def test_each_request_gets_its_own_row_of_the_answer_and_empty_rows_are_dropped(drive: Drive) -> None:
+    driven = await drive()
     driven.submit("a", 5, who=1)
     driven.submit("b", 6, who=2)
     await driven.decide(Row(0), Row(1, 1, start=True), Row(0), Row(2, 2, start=True))
@@ -62,13 +62,13 @@ async def test_each_request_gets_its_own_row_of_the_answer_and_empty_rows_are_dr
     driven.answer(summing)
 
     assert (driven.value("a"), driven.value("b")) == (5, 6)
-    assert driven.queue.outstanding == 0
+    assert driven.outstanding == 0
 
 
-async def test_a_list_answers_every_row_and_what_it_says_of_empty_rows_is_dropped() -> None:
+async def test_a_list_answers_every_row_and_what_it_says_of_empty_rows_is_dropped(drive: Drive) -> None:
     from naiad.backend import Reply
 
-    driven = DrivenSequences()
+    driven = await drive()
     driven.submit("a", 5)
     await driven.decide(Row(0), Row(1, 1, start=True))
 
@@ -77,8 +77,8 @@ async def test_a_list_answers_every_row_and_what_it_says_of_empty_rows_is_droppe
     assert driven.value("a") == 10
 
 
-async def test_a_model_without_batching_has_controls_without_a_batch_dimension() -> None:
-    driven = DrivenSequences(config_of(max_batch_size=0))
+async def test_a_model_without_batching_has_controls_without_a_batch_dimension(drive: Drive) -> None:
+    driven = await drive(config_of(max_batch_size=0))
     driven.submit("a", 5)
 
     await driven.decide(Row(1, 1, start=True))
@@ -104,10 +104,10 @@ async def test_a_model_without_batching_has_controls_without_a_batch_dimension()
     ],
 )
 async def test_a_correlation_id_comes_as_the_type_that_the_model_takes(
-    kind: str, who: int | str, message: object
+    drive: Drive, kind: str, who: int | str, message: object
 ) -> None:
     control = f'control_input {{ name: "ID" control {{ kind: CONTROL_SEQUENCE_CORRID data_type: {kind} }} }}'
-    driven = DrivenSequences(config_of(control))
+    driven = await drive(config_of(control))
     driven.submit("a", who=who)
     driven.submit("b", who=who)
 
@@ -116,8 +116,8 @@ async def test_a_correlation_id_comes_as_the_type_that_the_model_takes(
     assert seen(driven.batch(), "ID") == [b"" if kind == "TYPE_STRING" else 0, message]
 
 
-async def test_a_model_that_asks_for_no_controls_gets_none() -> None:
-    driven = DrivenSequences(config_of(SUM))
+async def test_a_model_that_asks_for_no_controls_gets_none(drive: Drive) -> None:
+    driven = await drive(config_of(SUM))
     driven.submit("a")
 
     await driven.decide(Row(1, 1, start=True))
@@ -125,8 +125,8 @@ async def test_a_model_that_asks_for_no_controls_gets_none() -> None:
     assert driven.batch().input_names == ("X", "SUM_IN")
 
 
-async def test_states_are_always_wanted_and_other_outputs_when_somebody_asked() -> None:
-    driven = DrivenSequences()
+async def test_states_are_always_wanted_and_other_outputs_when_somebody_asked(drive: Drive) -> None:
+    driven = await drive()
     driven.submit("a", requested=("Y",))
 
     await driven.decide(Row(0), Row(1, 1, start=True))
@@ -136,19 +136,19 @@ async def test_states_are_always_wanted_and_other_outputs_when_somebody_asked() 
     assert batch.alone(1).wants("SUM_OUT")
 
 
-async def test_the_callers_own_request_is_left_as_it_was() -> None:
-    driven = DrivenSequences()
-    call = driven.submit("a", who=3)
-    before = call.request
+async def test_the_callers_own_request_is_left_as_it_was(drive: Drive) -> None:
+    driven = await drive()
+    request = driven.request("a", who=3)
+    driven.server.submit(request, driven.outcomes["a"].append)
 
     await driven.decide(Row(1, 1, start=True))
 
-    assert list(before.inputs) == ["X"]
-    assert call.request is driven.batch().requests[0]
+    assert list(request.inputs) == ["X"]
+    assert list(driven.batch().requests[0].inputs) == ["X", "START", "READY", "END", "SUM_IN", "ID"]
 
 
-async def test_a_caller_that_leaves_is_reported_to_the_model_that_executes_its_row() -> None:
-    driven = DrivenSequences()
+async def test_a_caller_that_leaves_is_reported_to_the_model_that_executes_its_row(drive: Drive) -> None:
+    driven = await drive()
     call = driven.submit("a")
     await driven.decide(Row(0), Row(1, 1, start=True))
 
@@ -172,8 +172,10 @@ async def test_a_caller_that_leaves_is_reported_to_the_model_that_executes_its_r
     ],
     ids=lambda dispatch: dispatch.reason,
 )
-async def test_rows_that_are_invalid_fail_what_waits_and_start_the_scheduler_anew(dispatch: Dispatch) -> None:
-    driven = DrivenSequences()
+async def test_rows_that_are_invalid_fail_what_waits_and_start_the_scheduler_anew(
+    drive: Drive, dispatch: Dispatch
+) -> None:
+    driven = await drive()
     driven.submit("a", who=1)
     driven.submit("b", who=2)
 
@@ -188,15 +190,15 @@ async def test_rows_that_are_invalid_fail_what_waits_and_start_the_scheduler_ane
     assert driven.value("c") == 4
 
 
-async def test_many_rows_at_several_indices_keep_apart() -> None:
-    driven = DrivenSequences(instances=2)
+async def test_many_rows_at_several_indices_keep_apart(drive: Drive) -> None:
+    driven = await drive(instances=2)
     for number in range(1, 5):
         driven.submit(f"r{number}", number, who=number)
 
     await driven.decide(Row(1, 1, start=True), Row(2, 2, start=True))
     await driven.decide(Row(3, 3, start=True), Row(4, 4, start=True), slot=1)
 
-    assert [execution.slot for execution in driven.sent] == [0, 1]
+    assert [sent.worker.slot for sent in driven.sent] == [0, 1]
     driven.answer(summing, 1)
     driven.answer(summing)
     await turns()

@@ -8,14 +8,14 @@ from naiad.backend import Reply
 from naiad.batch import Batch
 from naiad_kit.sequences import Row
 
-from .driven import SUM, DrivenSequences, config_of, summing
+from .driven import SUM, Drive, config_of, summing
 
 VARIABLE = 'state { input_name: "SUM_IN" output_name: "SUM_OUT" data_type: TYPE_INT32 dims: [ -1 ] }'
 SHOWN = 'output { name: "SUM_OUT" data_type: TYPE_INT32 dims: [ 1 ] }'
 
 
-async def test_a_state_does_not_keep_the_outputs_of_a_large_batch_alive() -> None:
-    driven = DrivenSequences(config_of(VARIABLE))
+async def test_a_state_does_not_keep_the_outputs_of_a_large_batch_alive(drive: Drive) -> None:
+    driven = await drive(config_of(VARIABLE))
     for who in range(1, 5):
         driven.submit(str(who), who=who)
     await driven.decide(*[Row(who, who, start=True) for who in range(1, 5)])
@@ -30,9 +30,9 @@ async def test_a_state_does_not_keep_the_outputs_of_a_large_batch_alive() -> Non
     assert owner.size == 1000
 
 
-async def test_a_text_in_a_state_does_not_keep_those_of_other_sequences_alive() -> None:
+async def test_a_text_in_a_state_does_not_keep_those_of_other_sequences_alive(drive: Drive) -> None:
     texts = 'state { input_name: "IN" output_name: "OUT" data_type: TYPE_STRING dims: [ 1 ] }'
-    driven = DrivenSequences(config_of(texts))
+    driven = await drive(config_of(texts))
     for who in (1, 2):
         driven.submit(str(who), who=who)
     await driven.decide(Row(1, 1, start=True), Row(2, 2, start=True))
@@ -47,8 +47,8 @@ async def test_a_text_in_a_state_does_not_keep_those_of_other_sequences_alive() 
     assert owner.tolist() == [[b"a"]]
 
 
-async def test_a_model_may_not_write_to_a_state_that_the_next_request_may_need_again() -> None:
-    driven = DrivenSequences()
+async def test_a_model_may_not_write_to_a_state_that_the_next_request_may_need_again(drive: Drive) -> None:
+    driven = await drive()
     for ticket in (1, 2):
         driven.submit(str(ticket))
         await driven.decide(Row(ticket, 1, start=ticket == 1))
@@ -56,9 +56,9 @@ async def test_a_model_may_not_write_to_a_state_that_the_next_request_may_need_a
         driven.answer(summing)
 
 
-async def test_with_one_buffer_for_input_and_output_a_sequence_keeps_one_array() -> None:
+async def test_with_one_buffer_for_input_and_output_a_sequence_keeps_one_array(drive: Drive) -> None:
     in_place = VARIABLE.replace("dims: [ -1 ]", "dims: [ -1 ] use_same_buffer_for_input_output: true")
-    driven = DrivenSequences(config_of(in_place))
+    driven = await drive(config_of(in_place))
     arrays = []
 
     def writing(batch: Batch) -> Mapping[str, np.ndarray]:
@@ -79,9 +79,9 @@ async def test_with_one_buffer_for_input_and_output_a_sequence_keeps_one_array()
     assert arrays[0] is arrays[1] is arrays[2]
 
 
-async def test_a_list_may_say_what_it_likes_of_the_one_buffer_of_an_empty_row() -> None:
+async def test_a_list_may_say_what_it_likes_of_the_one_buffer_of_an_empty_row(drive: Drive) -> None:
     in_place = SUM.replace("dims: [ 1 ]", "dims: [ 1 ] use_same_buffer_for_input_output: true")
-    driven = DrivenSequences(config_of(in_place))
+    driven = await drive(config_of(in_place))
     one = np.ones((1, 1), np.int32)
     driven.submit("a")
     await driven.decide(Row(0), Row(1, 1, start=True))
@@ -91,9 +91,9 @@ async def test_a_list_may_say_what_it_likes_of_the_one_buffer_of_an_empty_row() 
     assert driven.value("a") == 9
 
 
-async def test_a_buffer_that_clients_see_is_copied_for_them() -> None:
+async def test_a_buffer_that_clients_see_is_copied_for_them(drive: Drive) -> None:
     in_place = SUM.replace("dims: [ 1 ]", "dims: [ 1 ] use_same_buffer_for_input_output: true")
-    driven = DrivenSequences(config_of(in_place, SHOWN))
+    driven = await drive(config_of(in_place, SHOWN))
 
     def writing(batch: Batch) -> Mapping[str, np.ndarray]:
         buffer = batch.input("SUM_IN")
@@ -108,9 +108,9 @@ async def test_a_buffer_that_clients_see_is_copied_for_them() -> None:
     assert [driven.response(name).outputs["SUM_OUT"].array.tolist() for name in "12"] == [[[5]], [[10]]]
 
 
-async def test_states_of_strings_go_on_too() -> None:
+async def test_states_of_strings_go_on_too(drive: Drive) -> None:
     texts = 'state { input_name: "IN" output_name: "OUT" data_type: TYPE_STRING dims: [ 2 ] }'
-    driven = DrivenSequences(config_of(texts))
+    driven = await drive(config_of(texts))
     results = []
 
     def writing(batch: Batch) -> Mapping[str, np.ndarray]:

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from naiad.batch import Batch
-from naiad.errors import ModelFailedError
+from naiad.errors import WorkerDiedError
+from naiad.types import JoinedBatch
 from naiad_kit.sequences import Row
 from naiad_testing.tracing import FakeTrace
 
-from .driven import DrivenSequences, config_of
+from .driven import Drive, config_of
 
 VARIABLE = 'state { input_name: "SUM_IN" output_name: "SUM_OUT" data_type: TYPE_INT32 dims: [ -1 ] }'
 SHOWN = 'output { name: "SUM_OUT" data_type: TYPE_INT32 dims: [ 1 ] }'
@@ -22,8 +23,19 @@ def appending(batch: Batch) -> Mapping[str, np.ndarray]:
     return {"Y": grown.sum(axis=1, keepdims=True, dtype=np.int32), "SUM_OUT": grown}
 
 
-async def test_a_state_may_grow_and_starts_with_one_where_any_size_is_allowed() -> None:
-    driven = DrivenSequences(config_of(VARIABLE))
+class BatchTrace(FakeTrace):
+    """A trace that notes the batches of its request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.joined: list[JoinedBatch] = []
+
+    def executing(self, batch: JoinedBatch, ns: int) -> None:
+        self.joined.append(batch)
+
+
+async def test_a_state_may_grow_and_starts_with_one_where_any_size_is_allowed(drive: Drive) -> None:
+    driven = await drive(config_of(VARIABLE))
     shapes = []
     for ticket in (1, 2, 3):
         driven.submit(str(ticket), ticket)
@@ -36,8 +48,8 @@ async def test_a_state_may_grow_and_starts_with_one_where_any_size_is_allowed() 
 
 
 @pytest.mark.parametrize("strategy", ["", "oldest { }"])
-async def test_rows_whose_states_differ_in_shape_are_executed_one_after_the_other(strategy: str) -> None:
-    driven = DrivenSequences(config_of(VARIABLE + strategy))
+async def test_rows_whose_states_differ_in_shape_are_executed_one_after_the_other(drive: Drive, strategy: str) -> None:
+    driven = await drive(config_of(VARIABLE + strategy))
     driven.submit("a1", 1, who=1)
     await driven.decide(Row(1, 1, start=True))
     driven.answer(appending)
@@ -55,12 +67,12 @@ async def test_rows_whose_states_differ_in_shape_are_executed_one_after_the_othe
     assert (first, second) == ((["b", "c"], ["a2"]) if strategy else (["b", "", "c"], ["", "a2"]))
     assert [driven.value(name) for name in ("b", "a2", "c")] == [2, 4, 4]
     assert driven.sent == []
-    assert driven.queue.outstanding == 0
+    assert driven.outstanding == 0
 
 
-async def test_traces_go_with_the_batches_that_follow() -> None:
-    driven = DrivenSequences(config_of(VARIABLE))
-    first, second = FakeTrace(), FakeTrace()
+async def test_traces_go_with_the_batches_that_follow(drive: Drive) -> None:
+    driven = await drive(config_of(VARIABLE))
+    first, second = BatchTrace(), BatchTrace()
     driven.submit("a1", 1, who=1)
     await driven.decide(Row(1, 1, start=True))
     driven.answer(appending)
@@ -69,14 +81,17 @@ async def test_traces_go_with_the_batches_that_follow() -> None:
 
     await driven.decide(Row(2, 1), Row(3, 2, start=True))
 
-    together = driven.sent[0].traces, driven.sent[0].reason
     driven.answer(appending)
-    assert together == ([first], "requested")
-    assert (driven.sent[0].traces, driven.sent[0].reason) == ([second], "requested")
+    after_one = list(first.joined), list(second.joined)
+    driven.answer(appending)
+    first_batch = JoinedBatch("m_0_0", 1, 1, "requested")
+    behind_a_vacant_row = JoinedBatch("m_0_0", 2, 1, "requested")
+    assert after_one == ([first_batch], [])
+    assert (first.joined, second.joined) == ([first_batch], [behind_a_vacant_row])
 
 
-async def test_what_was_to_follow_a_batch_that_is_lost_is_lost_with_it() -> None:
-    driven = DrivenSequences(config_of(VARIABLE))
+async def test_what_was_to_follow_a_batch_that_is_lost_is_lost_with_it(drive: Drive) -> None:
+    driven = await drive(config_of(VARIABLE))
     driven.submit("a1", 1, who=1)
     await driven.decide(Row(1, 1, start=True))
     driven.answer(appending)
@@ -84,11 +99,12 @@ async def test_what_was_to_follow_a_batch_that_is_lost_is_lost_with_it() -> None
     driven.submit("b", 1, who=2)
     await driven.decide(Row(2, 1), Row(3, 2, start=True))
 
-    driven.die(ModelFailedError("it died"))
+    driven.die("it died")
 
-    assert {str(driven.error(name)) for name in ("a2", "b")} == {"it died"}
-    assert driven.queue.outstanding == 0
-    assert driven.sequences.live == 0
+    errors = [driven.error(name) for name in ("a2", "b")]
+    assert all(isinstance(error, WorkerDiedError) and "it died" in str(error) for error in errors)
+    assert driven.outstanding == 0
+    assert driven.live == 0
 
 
 @pytest.mark.parametrize(
@@ -100,8 +116,10 @@ async def test_what_was_to_follow_a_batch_that_is_lost_is_lost_with_it() -> None
         (np.zeros((1, 1), np.complex64), "cannot be read as an array"),
     ],
 )
-async def test_a_state_that_is_not_what_was_declared_fails_its_request(output: np.ndarray, phrase: str) -> None:
-    driven = DrivenSequences()
+async def test_a_state_that_is_not_what_was_declared_fails_its_request(
+    drive: Drive, output: np.ndarray, phrase: str
+) -> None:
+    driven = await drive()
     driven.submit("a")
     await driven.decide(Row(1, 1, start=True))
 

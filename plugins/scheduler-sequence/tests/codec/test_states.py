@@ -7,14 +7,14 @@ from naiad.backend import Reply
 from naiad.errors import ModelFailedError
 from naiad_kit.sequences import Row
 
-from .driven import SUM, DrivenSequences, config_of, end, failing, summing
+from .driven import SUM, Drive, config_of, end, failing, summing
 
 VARIABLE = 'state { input_name: "SUM_IN" output_name: "SUM_OUT" data_type: TYPE_INT32 dims: [ -1 ] }'
 SHOWN = 'output { name: "SUM_OUT" data_type: TYPE_INT32 dims: [ 1 ] }'
 
 
-async def test_a_sequence_goes_on_from_what_its_last_request_left() -> None:
-    driven = DrivenSequences()
+async def test_a_sequence_goes_on_from_what_its_last_request_left(drive: Drive) -> None:
+    driven = await drive()
     values = {"a": 3, "b": 4, "c": 5}
     for ticket, (name, value) in enumerate(values.items(), 1):
         driven.submit(name, value)
@@ -24,8 +24,8 @@ async def test_a_sequence_goes_on_from_what_its_last_request_left() -> None:
     assert [driven.value(name) for name in values] == [3, 7, 12]
 
 
-async def test_sequences_of_one_batch_have_states_of_their_own_wherever_they_stand() -> None:
-    driven = DrivenSequences()
+async def test_sequences_of_one_batch_have_states_of_their_own_wherever_they_stand(drive: Drive) -> None:
+    driven = await drive()
     driven.submit("a", 1, who=1)
     driven.submit("b", 10, who=2)
     await driven.decide(Row(1, 1, start=True), Row(2, 2, start=True))
@@ -39,8 +39,8 @@ async def test_sequences_of_one_batch_have_states_of_their_own_wherever_they_sta
     assert (driven.value("c"), driven.value("d")) == (3, 30)
 
 
-async def test_a_start_begins_from_the_initial_state_again() -> None:
-    driven = DrivenSequences()
+async def test_a_start_begins_from_the_initial_state_again(drive: Drive) -> None:
+    driven = await drive()
     driven.submit("a", 3)
     await driven.decide(Row(1, 1, start=True))
     driven.answer(summing)
@@ -52,8 +52,8 @@ async def test_a_start_begins_from_the_initial_state_again() -> None:
     assert driven.value("b") == 4
 
 
-async def test_a_request_that_fails_leaves_the_state_as_it_was() -> None:
-    driven = DrivenSequences()
+async def test_a_request_that_fails_leaves_the_state_as_it_was(drive: Drive) -> None:
+    driven = await drive()
     for ticket, model in enumerate([summing, failing, summing], 1):
         driven.submit(str(ticket), 10**ticket)
         await driven.decide(Row(ticket, 1, start=ticket == 1))
@@ -63,8 +63,8 @@ async def test_a_request_that_fails_leaves_the_state_as_it_was() -> None:
     assert driven.value("3") == 1010
 
 
-async def test_a_request_whose_response_is_refused_leaves_the_state_as_it_was() -> None:
-    driven = DrivenSequences()
+async def test_a_request_whose_response_is_refused_leaves_the_state_as_it_was(drive: Drive) -> None:
+    driven = await drive()
     driven.submit("a", 3, requested=("Y",))
     await driven.decide(Row(1, 1, start=True))
     driven.answer(lambda batch: {"SUM_OUT": batch.input("X")})
@@ -77,8 +77,8 @@ async def test_a_request_whose_response_is_refused_leaves_the_state_as_it_was() 
     assert driven.value("b") == 4
 
 
-async def test_in_a_list_each_reply_has_its_own_state_and_an_error_keeps_the_old_one() -> None:
-    driven = DrivenSequences()
+async def test_in_a_list_each_reply_has_its_own_state_and_an_error_keeps_the_old_one(drive: Drive) -> None:
+    driven = await drive()
     one = np.ones((1, 1), np.int32)
     for name, who in (("a", 1), ("b", 2)):
         driven.submit(name, who=who)
@@ -96,8 +96,8 @@ async def test_in_a_list_each_reply_has_its_own_state_and_an_error_keeps_the_old
     assert driven.batch().input("SUM_IN").tolist() == [[5], [60]]
 
 
-async def test_a_model_that_gives_no_state_leaves_it_as_it_was() -> None:
-    driven = DrivenSequences()
+async def test_a_model_that_gives_no_state_leaves_it_as_it_was(drive: Drive) -> None:
+    driven = await drive()
     for ticket, model in enumerate([summing, lambda batch: {"Y": batch.input("X")}, summing], 1):
         driven.submit(str(ticket), 10**ticket)
         await driven.decide(Row(ticket, 1, start=ticket == 1))
@@ -106,8 +106,8 @@ async def test_a_model_that_gives_no_state_leaves_it_as_it_was() -> None:
     assert driven.value("3") == 1010
 
 
-async def test_a_state_is_not_reported_to_clients_unless_it_is_an_output_too() -> None:
-    hidden, shown = DrivenSequences(), DrivenSequences(config_of(SUM, SHOWN))
+async def test_a_state_is_not_reported_to_clients_unless_it_is_an_output_too(drive: Drive) -> None:
+    hidden, shown = await drive(), await drive(config_of(SUM, SHOWN))
 
     for driven in (hidden, shown):
         driven.submit("a", 3)
@@ -121,8 +121,8 @@ async def test_a_state_is_not_reported_to_clients_unless_it_is_an_output_too() -
 
 
 @pytest.mark.parametrize("shown", ["", SHOWN])
-async def test_a_model_whose_outputs_are_not_declared_keeps_its_states_all_the_same(shown: str) -> None:
-    driven = DrivenSequences(config_of(SUM, shown), strict=False)
+async def test_a_model_whose_outputs_are_not_declared_keeps_its_states_all_the_same(drive: Drive, shown: str) -> None:
+    driven = await drive(config_of(SUM, shown), strict=False)
     driven.submit("a", 3)
     await driven.decide(Row(1, 1, start=True))
     driven.answer(summing)
@@ -134,22 +134,22 @@ async def test_a_model_whose_outputs_are_not_declared_keeps_its_states_all_the_s
     assert driven.value("b") == 7
 
 
-async def test_nothing_is_kept_of_a_sequence_that_is_over() -> None:
-    driven = DrivenSequences()
+async def test_nothing_is_kept_of_a_sequence_that_is_over(drive: Drive) -> None:
+    driven = await drive()
     for who in (1, 2, 3):
         driven.submit(str(who), who, who=who)
     await driven.decide(Row(1, 1, start=True, end=True), Row(2, 2, start=True), Row(3, 3, start=True))
     driven.answer(summing)
-    assert driven.sequences.live == 2
+    assert driven.live == 2
 
     await driven.decide(ended=[end(2)])
-    driven.queue.lose(0)
+    driven.die("it died")
 
-    assert driven.sequences.live == 0
+    assert driven.live == 0
 
 
-async def test_a_sequence_that_is_ended_while_it_executes_is_not_brought_back_by_its_answer() -> None:
-    driven = DrivenSequences()
+async def test_a_sequence_that_is_ended_while_it_executes_is_not_brought_back_by_its_answer(drive: Drive) -> None:
+    driven = await drive()
     driven.submit("a", 3)
     await driven.decide(Row(1, 1, start=True))
     await driven.decide(ended=[end(1)])
@@ -157,22 +157,21 @@ async def test_a_sequence_that_is_ended_while_it_executes_is_not_brought_back_by
     driven.answer(summing)
 
     assert driven.value("a") == 3
-    assert driven.sequences.live == 0
+    assert driven.live == 0
 
 
-async def test_numbers_of_a_scheduler_that_failed_mean_nothing_to_its_successor() -> None:
-    driven = DrivenSequences()
+async def test_numbers_of_a_scheduler_that_failed_mean_nothing_to_its_successor(drive: Drive) -> None:
+    driven = await drive(instances=2)
     driven.submit("a", 3)
     await driven.decide(Row(1, 1, start=True))
     await driven.decide(Row(77, 1))
-    driven.queue.free(0)
     driven.submit("b", 4)
-    await driven.decide(Row(2, 1, start=True))
+    await driven.decide(Row(2, 1, start=True), slot=1)
 
     driven.answer(summing)
     driven.answer(summing)
     driven.submit("c", 5)
-    await driven.decide(Row(3, 1))
+    await driven.decide(Row(3, 1), slot=1)
     driven.answer(summing)
 
     assert [driven.value(name) for name in "abc"] == [3, 4, 9]

@@ -7,13 +7,13 @@ from naiad_kit.sequences import Row
 from naiad_scheduler_sequence.codec.rows import NullSender
 from naiad_testing.loops import turns
 
-from .driven import SUM, DrivenSequences, config_of, reply, sent
+from .driven import SUM, Drive, config_of, reply, sent
 
 DECOUPLED = "model_transaction_policy { decoupled: true }"
 
 
-async def test_a_state_that_is_sent_counts_when_all_is_sent() -> None:
-    driven = DrivenSequences(config_of(SUM, DECOUPLED))
+async def test_a_state_that_is_sent_counts_when_all_is_sent(drive: Drive) -> None:
+    driven = await drive(config_of(SUM, DECOUPLED))
     driven.submit("a", 3)
     await driven.decide(Row(0), Row(1, 1, start=True))
     sender = driven.batch().sender(1)
@@ -36,9 +36,30 @@ async def test_a_state_that_is_sent_counts_when_all_is_sent() -> None:
     assert driven.batch().input("SUM_IN").tolist() == [[20]]
 
 
+async def test_a_stream_that_ends_late_leaves_no_state_to_its_sequence_that_started_anew(drive: Drive) -> None:
+    driven = await drive(config_of(SUM, DECOUPLED))
+    driven.submit("a")
+    await driven.decide(Row(1, 1, start=True))
+    sender = driven.batch().sender(0)
+    driven.answer(lambda batch: [None])
+    sender.send(reply(1, state=10))
+    driven.submit("b", sequence_start=True)
+    await driven.decide(Row(2, 1, start=True))
+    driven.batch().sender(0).send(reply(2, state=20), final=True)
+    driven.answer(lambda batch: [None])
+    await turns()
+
+    sender.send(None, final=True)
+    await turns()
+    driven.submit("c")
+    await driven.decide(Row(3, 1))
+
+    assert driven.batch().input("SUM_IN").tolist() == [[20]]
+
+
 @pytest.mark.parametrize("decoupled", ["", DECOUPLED])
-async def test_a_stream_that_fails_leaves_the_state_as_it_was(decoupled: str) -> None:
-    driven = DrivenSequences(config_of(SUM, decoupled))
+async def test_a_stream_that_fails_leaves_the_state_as_it_was(drive: Drive, decoupled: str) -> None:
+    driven = await drive(config_of(SUM, decoupled))
     driven.submit("a")
     await driven.decide(Row(1, 1, start=True))
     sender = driven.batch().sender(0)
@@ -53,8 +74,8 @@ async def test_a_stream_that_fails_leaves_the_state_as_it_was(decoupled: str) ->
     assert driven.batch().input("SUM_IN").tolist() == [[0]]
 
 
-async def test_a_model_that_is_not_decoupled_may_send_its_state_too() -> None:
-    driven = DrivenSequences()
+async def test_a_model_that_is_not_decoupled_may_send_its_state_too(drive: Drive) -> None:
+    driven = await drive()
     driven.submit("a", 3)
     await driven.decide(Row(1, 1, start=True, end=True))
     sender = driven.batch().sender(0)
@@ -68,8 +89,8 @@ async def test_a_model_that_is_not_decoupled_may_send_its_state_too() -> None:
     assert driven.ended == [(0, 7, "end")]
 
 
-async def test_a_sequence_whose_last_request_streams_is_over_when_all_is_sent() -> None:
-    driven = DrivenSequences(config_of(SUM, DECOUPLED))
+async def test_a_sequence_whose_last_request_streams_is_over_when_all_is_sent(drive: Drive) -> None:
+    driven = await drive(config_of(SUM, DECOUPLED))
     driven.submit("a")
     await driven.decide(Row(1, 1, start=True, end=True))
     sender = driven.batch().sender(0)
@@ -83,8 +104,8 @@ async def test_a_sequence_whose_last_request_streams_is_over_when_all_is_sent() 
     assert driven.ended == [(0, 7, "end")]
 
 
-async def test_whatever_is_sent_in_an_empty_row_goes_nowhere() -> None:
-    driven = DrivenSequences()
+async def test_whatever_is_sent_in_an_empty_row_goes_nowhere(drive: Drive) -> None:
+    driven = await drive()
     driven.submit("a", 3)
     await driven.decide(Row(0), Row(1, 1, start=True))
     sender = driven.batch().sender(0)
@@ -96,8 +117,8 @@ async def test_whatever_is_sent_in_an_empty_row_goes_nowhere() -> None:
     assert driven.value("a") == 4
 
 
-async def test_a_request_that_is_answered_twice_leaves_the_state_as_it_was() -> None:
-    driven = DrivenSequences()
+async def test_a_request_that_is_answered_twice_leaves_the_state_as_it_was(drive: Drive) -> None:
+    driven = await drive()
     driven.submit("a")
     await driven.decide(Row(1, 1, start=True))
     sender = driven.batch().sender(0)

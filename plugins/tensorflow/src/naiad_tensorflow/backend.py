@@ -20,6 +20,7 @@ class TensorFlowBackend:
         files={"model.savedmodel": SAVED_MODEL, "model.graphdef": FROZEN_GRAPH},
         framework="tensorflow",
         cpu_instances=2,
+        executes_files=True,  # "TensorFlow models are programs", says its SECURITY.md: they read and write files
     )
 
     def complete(self, context: ModelContext) -> ModelConfig:

@@ -21,6 +21,7 @@ class TorchBackend:
         files={"model.pt": "pytorch_libtorch", "model.pt2": "torch_aoti"},
         aliases=("torch",),
         framework="torch",
+        executes_files=True,  # pickled modules, Python, and packages with shared libraries
     )
 
     def complete(self, context: ModelContext) -> ModelConfig:

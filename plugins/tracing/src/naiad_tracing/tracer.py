@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from naiad.errors import InvalidArgumentError, ModelNotReadyError
 from naiad.threads import on_own_thread
 from naiad.types import Trace
-from naiad_kit.tracing import TraceSettings
+from naiad_kit.tracing import BeginTrace, TraceSettings
 from naiad_tracing.file_recording import FileRecording
 from naiad_tracing.options import TraceOptions
 from naiad_tracing.recording import Recording, Subject
@@ -31,6 +31,7 @@ class Tracer:
         self._options = options
         self._scopes = Scopes(options.selection)
         self._recording: Recording | None = None
+        self._follow: BeginTrace | None = None
         self._check_model: Callable[[str], object] = lambda name: None
 
     async def start(self, server: "ServerApi") -> None:
@@ -55,7 +56,7 @@ class Tracer:
 
     def close(self, seconds: float) -> None:
         """As `stop`; blocks up to so many seconds."""
-        self.active = False
+        self.active, self._follow = False, None
         recording, self._recording = self._recording, None
         if recording is not None and not recording.close(seconds):
             _logger.error("traces could not all be written within %g s; some are lost", seconds)
@@ -78,7 +79,21 @@ class Tracer:
     def sample(
         self, model: str, version: int, request_id: str, traceparent: str = "", tracestate: str = ""
     ) -> Trace | None:
-        """The trace of a request that is sampled, else None."""
+        """The trace of a request that is sampled or followed, else None."""
+        trace = self._sampled(model, version, request_id, traceparent, tracestate)
+        follow, self._follow = self._follow, None
+        if follow is None:
+            return trace
+        trace = follow(model, version, trace)
+        self._update_active()
+        return trace
+
+    def follow_next(self, begin: BeginTrace | None) -> None:
+        """Let that begin a trace of the next request, around the one that it has if it is sampled."""
+        self._follow = begin
+        self._update_active()
+
+    def _sampled(self, model: str, version: int, request_id: str, traceparent: str, tracestate: str) -> Trace | None:
         recording = self._recording
         sampler = self._scopes.sampler(model)
         if recording is None or not recording.records(sampler.selection.levels):
@@ -99,7 +114,7 @@ class Tracer:
             raise InvalidArgumentError(f"Request for unknown model : {model}; {error}") from error
 
     def _update_active(self) -> None:
-        """Set `active`: whether any request could be sampled."""
+        """Set `active`: whether any request could be sampled or followed."""
         recording = self._recording
 
         def may_trace(sampler: Sampler) -> bool:
@@ -109,7 +124,7 @@ class Tracer:
                 and sampler.may_sample(recording.takes_callers)
             )
 
-        self.active = self._scopes.any(may_trace)
+        self.active = self._follow is not None or self._scopes.any(may_trace)
 
 
 def _span_recording(options: TraceOptions) -> Recording:
