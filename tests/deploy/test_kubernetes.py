@@ -1,0 +1,128 @@
+"""The manifests of deploy/kubernetes against the schemas of Kubernetes, and against the server that they start."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from naiad import PluginRegistry
+
+FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
+OVERLAYS = ("cpu", "gpu", "autoscaled", "keda")
+OURS = {
+    "apps/v1",
+    "v1",
+    "policy/v1",
+    "autoscaling/v2",
+}
+"""The kinds that Kubernetes itself has; the others belong to operators, whose schemas it does not have."""
+
+
+def documents(folder: Path = FOLDER) -> Iterator[tuple[Path, Any]]:
+    for path in sorted(folder.rglob("*.yaml")):
+        if path.name != "kustomization.yaml":
+            yield path, yaml.safe_load(path.read_text())
+
+
+WHOLE = [
+    (path, document)
+    for path, document in documents()
+    if document["apiVersion"] in OURS and path.name not in ("gpu.yaml", "replicas.yaml")
+]
+
+
+@pytest.mark.parametrize(("path", "document"), WHOLE, ids=[path.stem for path, _ in WHOLE])
+def test_a_manifest_is_valid(path: Path, document: Any) -> None:
+    kubernetes_validate.validate(document, "1.34", strict=True)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("kustomization.yaml")), ids=lambda path: path.parent.name)
+def test_a_kustomization_names_files_that_exist(path: Path) -> None:
+    kustomization = yaml.safe_load(path.read_text())
+    named = [*kustomization["resources"], *(patch["path"] for patch in kustomization.get("patches", ()))]
+
+    assert named
+    assert [name for name in named if not (path.parent / name).exists()] == []
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl, which applies overlays, is not installed")
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_an_overlay_gives_valid_manifests(overlay: str) -> None:
+    applied = subprocess.run(
+        ["kubectl", "kustomize", FOLDER / "overlays" / overlay], capture_output=True, text=True, check=True, timeout=60
+    )
+    built = list(yaml.safe_load_all(applied.stdout))
+
+    assert {"Deployment", "Service", "PodDisruptionBudget", "PodMonitor"} <= {each["kind"] for each in built}
+    for each in built:
+        if each["apiVersion"] in OURS:
+            kubernetes_validate.validate(each, "1.34", strict=True)
+
+
+def containers() -> Iterator[tuple[str, Any]]:
+    for path, document in documents():
+        spec = document.get("spec", {})
+        spec = spec.get("template", {}).get("spec", spec)
+        for container in spec.get("containers", ()):
+            if "args" in container:
+                yield path.stem, container
+
+
+CONTAINERS = dict(containers())
+
+
+@pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
+def test_a_container_starts_the_server_with_options_that_exist(container: Any) -> None:
+    known = {option.name for option in PluginRegistry.discover().options()}
+    command, *words = container["args"]
+    options = [word.removeprefix("--").partition("=")[0] for word in words if word.startswith("--")]
+
+    assert command == "serve"
+    assert set(options) <= known
+
+
+@pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
+def test_a_container_has_no_rights(container: Any) -> None:
+    context = container["securityContext"]
+
+    assert context["allowPrivilegeEscalation"] is False
+    assert context["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_pods_are_killed_only_after_the_server_has_drained() -> None:
+    pod = yaml.safe_load((FOLDER / "base" / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+    words = dict(word.removeprefix("--").split("=") for word in pod["containers"][0]["args"] if "=" in word)
+
+    drains = float(words["lame-duck-secs"]) + float(words["exit-timeout-secs"])
+    assert pod["terminationGracePeriodSeconds"] > drains + 5
+
+
+def test_the_ports_of_services_monitors_and_probes_are_the_containers() -> None:
+    ports = {port["name"] for port in CONTAINERS["deployment"]["ports"]}
+    targets = {
+        port["targetPort"]
+        for path, document in documents(FOLDER / "base")
+        if document["kind"] == "Service"
+        for port in document["spec"]["ports"]
+    }
+    monitor = yaml.safe_load((FOLDER / "overlays" / "cpu" / "pod-monitor.yaml").read_text())
+    probes = [CONTAINERS["deployment"][f"{kind}Probe"] for kind in ("startup", "liveness", "readiness")]
+
+    assert targets <= ports
+    assert {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]} <= ports
+    assert {probe["httpGet"]["port"] for probe in probes} <= ports
+
+
+def test_kserve_routes_grpc_to_a_port_that_says_so() -> None:
+    runtime = yaml.safe_load((FOLDER / "kserve" / "cluster-serving-runtime.yaml").read_text())["spec"]
+    names = [port["name"] for port in runtime["containers"][0]["ports"]]
+
+    assert any("grpc" in name for name in names)
+    assert {"v2", "grpc-v2"} == set(runtime["protocolVersions"])
+    service = yaml.safe_load((FOLDER / "kserve" / "inference-service.yaml").read_text())["spec"]["predictor"]["model"]
+    assert service["modelFormat"]["name"] in {each["name"] for each in runtime["supportedModelFormats"]}
