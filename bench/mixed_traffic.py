@@ -4,15 +4,13 @@ import argparse
 import asyncio
 import json
 import random
-import struct
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from time import monotonic
 
 import grpc
 
-from grpc_echo import add_sub_request
-from naiad_grpc.messages import message_class
+from grpc_client import add_sub_request, stream_request
 
 _SERVICE = "/inference.GRPCInferenceService/"
 _CLIENTS = 32
@@ -121,14 +119,6 @@ def _json() -> tuple[bytes, Mapping[str, str]]:
 
 def _stream() -> tuple[bytes, Mapping[str, str]]:
     return json.dumps({"COUNT": 100, "SIZE": 1024}).encode(), {}
-
-
-def stream_request(count: int) -> bytes:
-    request = message_class("ModelInferRequest")(model_name="stream")
-    for name, value in (("COUNT", count), ("SIZE", 1024)):
-        request.inputs.add(name=name, datatype="INT32", shape=[1])
-        request.raw_input_contents.append(struct.pack("<i", value))
-    return request.SerializeToString()
 
 
 if __name__ == "__main__":

@@ -143,6 +143,7 @@ def serve_command(naiad: Path, repository: Path, ports: Ports, options: Sequence
         f"--grpc-port={ports.grpc}",
         "--metrics-address=127.0.0.1",
         f"--metrics-port={ports.metrics}",
+        "--dashboard-port=0",
         *options,
     ]
 

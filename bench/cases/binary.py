@@ -11,6 +11,8 @@ from servers import Running
 
 _GOALS = {1: 1.9, 16: 1.5, 64: 1.5}
 """The ratio of inferences/s to reach, by concurrency."""
+_MOST_MICROSECONDS = 35
+"""The processor time of the server for a request, at concurrency 16."""
 
 
 def measure(run: Run) -> Sequence[Row]:
@@ -26,7 +28,7 @@ def measure(run: Run) -> Sequence[Row]:
         return numbers
 
     seen = side_by_side(run, once)
-    goals = {}
+    goals = {"concurrency 16: server's processor time, µs each": Goal(most=_MOST_MICROSECONDS)}
     for message in ADD_SUB.values():
         for concurrency, least in _GOALS.items():
             goals[f"concurrency {concurrency}{message}: inferences/s"] = Goal(least=least, of_ratio=True)

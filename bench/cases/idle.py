@@ -11,6 +11,7 @@ from rounds import MODELS, Run
 from servers import Naiad, Peer, Running
 
 _MANY = 2000
+_MOST_BYTES = 25_000
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _SETTINGS = bytes(3) + b"\x04" + bytes(5)
 _SETTINGS_ACK = bytes(3) + b"\x04\x01" + bytes(4)
@@ -26,7 +27,12 @@ def measure(run: Run) -> Sequence[Row]:
                     _round(run, running, protocol, connect, seen.setdefault(server.name, {}))
     naiad, peer = seen["Naiad"], seen.get(run.peer.name, {}) if run.peer else {}
     rows = [
-        Row(f"{protocol}: bytes for an idle connection", tuple(naiad[protocol]), tuple(peer.get(protocol, ())))
+        Row(
+            f"{protocol}: bytes for an idle connection",
+            tuple(naiad[protocol]),
+            tuple(peer.get(protocol, ())),
+            Goal(most=_MOST_BYTES),
+        )
         for protocol in _KINDS
     ]
     return rows + [
@@ -43,11 +49,12 @@ def measure(run: Run) -> Sequence[Row]:
 def _round(
     run: Run, running: Running, protocol: str, connect: Callable[[Running], socket.socket], seen: dict[str, list[float]]
 ) -> None:
-    alone = run.generator(running.port, "add_sub", 64).per_second
+    port = running.ports.http if protocol == "HTTP" else running.ports.grpc
+    alone = run.generator(port, "add_sub", 64, protocol=protocol.lower()).per_second
     before = running.resident_megabytes()
     with _connected(running, connect):
         seen.setdefault(protocol, []).append((running.resident_megabytes() - before) * 1e6 / _MANY)
-        beside = run.generator(running.port, "add_sub", 64).per_second
+        beside = run.generator(port, "add_sub", 64, protocol=protocol.lower()).per_second
     seen.setdefault(f"{protocol} alone", []).append(alone)
     seen.setdefault(f"{protocol} beside", []).append(beside)
 
@@ -82,6 +89,6 @@ _KINDS: dict[str, Callable[[Running], socket.socket]] = {"HTTP": _http, "gRPC": 
 CASE = Case(
     "idle",
     f"{_MANY:,} idle connections",
-    "Connections that were greeted and then say nothing, while perf_analyzer asks at concurrency 64 over HTTP.",
+    "Connections that were greeted and then say nothing, while perf_analyzer asks at concurrency 64 beside them.",
     measure,
 )

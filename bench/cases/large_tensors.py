@@ -1,4 +1,4 @@
-"""Large binary tensors over HTTP: how often a body is copied on its way in and out."""
+"""Large binary tensors over HTTP and gRPC: how often a body is copied on its way in and out."""
 
 import functools
 from collections.abc import Sequence
@@ -13,21 +13,27 @@ from servers import Running
 
 @dataclass(frozen=True, slots=True)
 class _Size:
+    """A size of the tensors, how many clients send them, and the ratios of inferences/s to reach by protocol."""
+
     label: str
     elements: int
     concurrency: int
-    least: float
+    least: dict[str, float]
 
 
-_SIZES = (_Size("600 KB, concurrency 8", 150_000, 8, 1.6), _Size("4 MB, concurrency 4", 1_000_000, 4, 1.3))
+_SIZES = (
+    _Size("600 KB, concurrency 8", 150_000, 8, {"http": 1.6, "grpc": 1.8}),
+    _Size("4 MB, concurrency 4", 1_000_000, 4, {"http": 1.3, "grpc": 1.6}),
+)
 
 
-def measure(run: Run) -> Sequence[Row]:
+def measure(protocol: str, run: Run) -> Sequence[Row]:
     def once(running: Running) -> dict[str, float]:
         numbers = {}
+        port = running.ports.http if protocol == "http" else running.ports.grpc
         for size in _SIZES:
             options = ["--shape", f"INPUT0:{size.elements}"]
-            measure = functools.partial(run.generator, running.port, "identity", size.concurrency, options)
+            measure = functools.partial(run.generator, port, "identity", size.concurrency, options, protocol=protocol)
             load, cost = with_cost(running, "identity", measure)
             numbers[f"{size.label}: inferences/s"] = load.per_second
             numbers[f"{size.label}: p99, ms"] = load.p99_milliseconds
@@ -35,12 +41,18 @@ def measure(run: Run) -> Sequence[Row]:
         return numbers
 
     seen = side_by_side(run, once)
-    return seen.rows({f"{size.label}: inferences/s": Goal(least=size.least, of_ratio=True) for size in _SIZES})
+    return seen.rows(
+        {f"{size.label}: inferences/s": Goal(least=size.least[protocol], of_ratio=True) for size in _SIZES}
+    )
 
 
-CASE = Case(
-    "large",
-    "HTTP, large binary tensors",
-    "An identity `TritonPythonModel`, one FP32 input of 150,000 or 1,000,000 elements, answered as it came.",
-    measure,
-)
+def _case(name: str, title: str, protocol: str) -> Case:
+    return Case(
+        name,
+        f"{title}, large binary tensors",
+        "An identity `TritonPythonModel`, one FP32 input of 150,000 or 1,000,000 elements, answered as it came.",
+        functools.partial(measure, protocol),
+    )
+
+
+CASES = (_case("large", "HTTP", "http"), _case("grpc-large", "gRPC", "grpc"))

@@ -31,7 +31,11 @@ def measure(run: Run) -> Sequence[Row]:
         return numbers
 
     seen = side_by_side(run, once, options=("--allow-client-shm=true", "--shared-memory-lending=true"))
-    labels = [f"HTTP, 600 KB, concurrency 8{message}: inferences/s" for message in _IDENTITY.values()]
+    labels = [
+        f"{protocol}, 600 KB, concurrency 8{message}: inferences/s"
+        for protocol in ("HTTP", "GRPC")
+        for message in _IDENTITY.values()
+    ]
     return seen.rows({label: Goal(least=2, of_ratio=True) for label in labels})
 
 
