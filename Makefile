@@ -14,11 +14,15 @@ SOURCES   := $(MEMBERS:%=%/src)
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.installed-for-development
 EXAMPLES  := $(VENV)/.examples-built
+RAY       := .venv-ray
+WITH_RAY  := $(RAY)/.installed
+# a cluster imports Ray and what it needs in every process: the frameworks of models stay out
+OF_RAY    := $(filter-out %/caffe2 %/cache-redis %/onnx %/openvino %/tensorflow %/tensorrt %/torch,$(MEMBERS))
 PROTOS    := frontends/grpc/src/naiad_grpc/protos
 PIP       := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test test-gpu check house format protos dist bench torture soak
+.PHONY: help install serve test test-gpu test-ray check house format protos dist bench torture soak
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,10 +34,13 @@ serve: $(EXAMPLES) ## serve the example models; make serve ARGS='--http-port 900
 	@$(BIN)/naiad serve examples/models $(ARGS)
 
 test: $(DEVELOPED) ## run the tests on all processors; make test ARGS=core
-	@$(BIN)/python -m pytest -m "not gpu" $(PARALLEL) $(ARGS)
+	@$(BIN)/python -m pytest -m "not gpu and not ray" $(PARALLEL) $(ARGS)
 
 test-gpu: $(DEVELOPED) ## run the tests that need a GPU
 	@$(BIN)/python -m pytest -m gpu $(ARGS)
+
+test-ray: $(WITH_RAY) ## run the tests on a cluster of Ray, in an environment of their own
+	@$(RAY)/bin/python -m pytest -m ray plugins/ray $(ARGS)
 
 check: $(DEVELOPED) ## check format, lint, types and the rules of the house
 	@$(BIN)/ruff format --check .
@@ -83,6 +90,13 @@ $(INSTALLED): $(PROJECTS) plugins/shared-memory/src/naiad_shared_memory/guard.c 
 
 $(DEVELOPED): requirements-dev.txt $(INSTALLED)
 	$(PIP) --requirement requirements-dev.txt
+	@touch $@
+
+$(WITH_RAY): $(PROJECTS) constraints.txt
+	$(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		$(foreach member,$(OF_RAY),--editable $(if $(filter %/ray,$(member)),'$(member)[serve]',$(member))) \
+		pytest pytest-timeout 'tritonclient[grpc,http]'
 	@touch $@
 
 $(EXAMPLES): examples/build.py examples/classifier.py examples/drawing.py examples/frameworks.py requirements-examples.txt $(INSTALLED)

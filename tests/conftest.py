@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 NAIAD = Path(sys.executable).with_name("naiad")
-FRONTENDS = ("http", "grpc", "metrics")
+FRONTENDS = ("http", "grpc", "metrics", "dashboard")
 
 
 class ServerProcess:
@@ -70,13 +70,19 @@ class ServerProcess:
 def serve() -> Iterator[Callable[..., ServerProcess]]:
     """Start `naiad serve` with these words; it is ended with the test.
 
-    Its frontends, those that are named or all of this workspace, listen on free ports of this machine.
+    Its frontends, those that are named or all of this workspace, listen on free ports of this machine. The others of
+    this workspace are off: each would listen on its default port, and a server that does not get one of its ports
+    stops, and answers 503 to requests on the others. Another environment has no
+    frontends but those named.
     """
     started: list[ServerProcess] = []
 
     def start(*words: str | Path, naiad: Path = NAIAD, frontends: Iterable[str] = FRONTENDS) -> ServerProcess:
-        addresses = (word for name in frontends for word in (f"--{name}-address=127.0.0.1", f"--{name}-port=0"))
-        started.append(ServerProcess([naiad, "serve", *addresses, *words]))
+        named = tuple(frontends)
+        options = [word for name in named for word in (f"--{name}-address=127.0.0.1", f"--{name}-port=0")]
+        if naiad == NAIAD:
+            options += [f"--allow-{name}=false" for name in FRONTENDS if name not in named]
+        started.append(ServerProcess([naiad, "serve", *options, *words]))
         return started[-1]
 
     yield start

@@ -28,7 +28,8 @@ OPTIONS: Mapping[str, str] = {
     "allow-sagemaker": _UNUSED,
     "allow-vertex-ai": _UNUSED,
     "backend-config": "core/kernel/tests/kernel/test_loading.py::test_a_backend_gets_all_it_needs_to_load",
-    "backend-directory": _UNUSED,
+    "backend-directory": "plugins/custom/tests/test_python_backends.py::"
+    "test_one_backend_serves_many_models_each_with_its_own_files",
     "buffer-manager-thread-count": _UNUSED,
     "cache-config": "tests/end_to_end/cache/test_cached_answers.py::"
     "test_an_equal_request_is_answered_from_the_cache_whatever_it_is_sent_as",

@@ -19,15 +19,18 @@ sys.exit(main())
 
 
 def needed(requirements: Iterable[str], extras: Iterable[str] = ()) -> set[str]:
-    """The names of the distributions that these ask for, and of what those ask for, without the workspace's own."""
+    """The names of what these ask for, and what those ask for: of the workspace only what its extras ask for."""
     distributions: set[str] = set()
     for text in requirements:
         requirement = Requirement(text)
         environments = [{"extra": extra} for extra in ("", *extras)]
         applies = requirement.marker is None or any(requirement.marker.evaluate(each) for each in environments)
-        if applies and not requirement.name.startswith("naiad"):
-            name = requirement.name
+        name = requirement.name
+        if applies and not name.startswith("naiad"):
             distributions |= {name} | needed(metadata.requires(name) or (), requirement.extras)
+        elif applies and requirement.extras:
+            of_extras = [each for each in metadata.requires(name) or () if Requirement(each).marker is not None]
+            distributions |= needed(of_extras, requirement.extras)
     return distributions
 
 

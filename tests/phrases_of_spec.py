@@ -139,7 +139,7 @@ IN_THESE_WORDS: Mapping[str, Sequence[str]] = {
     "core/kernel/tests/kernel/test_load_contents.py::test_files_need_a_configuration": (
         "Load parameter 'config' must be specified for model file override",
     ),
-    "core/kernel/tests/kernel/test_overrides.py::test_a_name_that_leaves_the_folder_is_refused_before_anything_is_written": (
+    "core/config/tests/test_overrides.py::test_a_name_that_leaves_the_folder_is_refused_before_anything_is_written": (
         "... must stay within model directory.",
     ),
     "core/kernel/tests/kernel/test_polling.py::test_a_model_that_appears_in_a_second_repository_stays_as_it_is_and_says_so": (

@@ -78,7 +78,11 @@ def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in message.splitlines()}
     assert (status, complaints) == (0, "")
     assert set(rows) == {"Plugin", *(point.name for point in metadata.entry_points(group="naiad"))}
-    assert rows["custom"] == [f"naiad-custom {metadata.version('naiad-custom')}", "backend", "python, custom"]
+    assert rows["custom"] == [
+        f"naiad-custom {metadata.version('naiad-custom')}",
+        "backend, service",
+        "python, custom, custom",
+    ]
     assert rows["onnx"][2] == f"onnxruntime (onnxruntime {metadata.version('onnxruntime')})"
     assert rows["torch"][2] == f"pytorch (torch {metadata.version('torch')})"
     assert rows["tensorflow"][2] == f"tensorflow (tensorflow-cpu {metadata.version('tensorflow-cpu')})"
@@ -108,7 +112,7 @@ def test_a_broken_plugin_is_listed_with_the_reason_and_the_others_stay(tmp_path:
     assert status == 0
     assert rows["abacus"][:2] == ["naiad-abacus 3.1", "skipped"]
     assert rows["abacus"][2].startswith("ModuleNotFoundError: No module named 'no_such_module'")
-    assert rows["custom"][1] == "backend"
+    assert rows["custom"][1] == "backend, service"
 
 
 def test_two_plugins_of_one_name_stop_every_command_naming_both(tmp_path: Path) -> None:

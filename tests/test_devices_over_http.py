@@ -161,7 +161,7 @@ def test_outputs_go_to_shared_memory(url: str, doubling: Doubling) -> None:
 
 
 def test_an_explanation_does_not_take_it_off_the_device(url: str, doubling: Doubling) -> None:
-    answer = post(f"{url}/models/both/infer", {**request_for("A", ROWS), "parameters": {"explain": True}})
+    answer = post(f"{url}/models/both/infer", {**request_for("A", ROWS), "parameters": {"naiad_explain": True}})
 
-    assert "explain" in answer["parameters"]
+    assert "naiad_explain" in answer["parameters"]
     assert [each.copies for each in doubling.answers] == [0, 1]

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from naiad import PluginRegistry, hookspecs
+from naiad_cli.extra_commands import extra_commands
 from naiad_cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]
@@ -94,12 +95,13 @@ def test_every_hook_is_documented_with_its_arguments(hook: object) -> None:
 def test_every_hook_is_used_by_a_plugin_of_this_workspace(hook: object) -> None:
     registry = PluginRegistry.discover()
     kind = hook.__name__.removeprefix("naiad_").removesuffix("s" if hook.__name__ != "naiad_options" else "")
+    kind = {"repositorie": "repository scheme"}.get(kind, kind.replace("_", " "))
 
     assert any(kind in report.kinds for report in registry.plugins)
 
 
 def test_no_page_names_a_hook_that_is_not_there() -> None:
-    report = {name for page in PAGES.values() for name in re.findall(r"`(naiad_[a-z]+)\(", page)}
+    report = {name for page in PAGES.values() for name in re.findall(r"`(naiad_[a-z_]+)\(", page)}
 
     assert report == {hook.__name__ for hook in HOOKS}
 
@@ -123,7 +125,7 @@ def test_every_argument_of_a_command_is_documented(command: object, capsys: pyte
 def test_no_page_names_a_command_that_is_not_there() -> None:
     report = {name for page in PAGES.values() for name in re.findall(r"[`/]naiad ([a-z]+)", page)}
 
-    assert report <= {command.name for command in COMMANDS} | {"help"}
+    assert report <= {command.name for command in COMMANDS} | set(extra_commands([])) | {"help"}
 
 
 @pytest.mark.parametrize("name", PUBLIC_MODULES)

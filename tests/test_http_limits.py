@@ -12,7 +12,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from .conftest import NAIAD, ServerProcess
+from .conftest import FRONTENDS, NAIAD, ServerProcess
 from .written import ECHO, write_model
 
 FILES = 300
@@ -25,8 +25,8 @@ REQUEST = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [7
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
     """A server that may open 300 files."""
     write_model(tmp_path / "models", "echo", ECHO, 'backend: "python"')
-    local = [f"--{name}-address=127.0.0.1" for name in ("http", "grpc", "metrics")]
-    ports = [f"--{name}-port=0" for name in ("http", "grpc", "metrics")]
+    local = [f"--{name}-address=127.0.0.1" for name in FRONTENDS]
+    ports = [f"--{name}-port=0" for name in FRONTENDS]
     limited = ["sh", "-c", f'ulimit -n {FILES}; exec "$0" "$@"']
     process = ServerProcess([*limited, NAIAD, "serve", *local, *ports, tmp_path / "models"])
     yield process

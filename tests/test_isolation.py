@@ -1,11 +1,14 @@
-"""A real server whose isolated models misbehave in every way, under load by both protocols."""
+"""A real server whose models misbehave in every way, isolated and not, under load by both protocols."""
 
+import re
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,47 +21,89 @@ if TYPE_CHECKING:
     from .conftest import ServerProcess
 
 MODEL = """
-import os, signal, sys, time
+import ctypes, locale, os, signal, sys
 import triton_python_backend_utils as pb_utils
+
+class Odd(Exception):
+    def __str__(self):
+        return 1 / 0
 
 class TritonPythonModel:
     def execute(self, requests):
         responses = []
         for request in requests:
             x = pb_utils.get_input_tensor_by_name(request, "X").as_numpy()
-            fault = {1: crash, 2: lambda: os._exit(3), 3: sys.exit, 4: lambda: os.closerange(3, 1000), 5: hang,
-                     6: lambda: bytearray(20 << 30), 7: lambda: os.kill(os.getpid(), signal.SIGTERM)}.get(int(x[0]))
-            if fault:
+            if x[0] == 7:
                 fault()
             responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("Y", x)]))
         return responses
 
-def crash():
-    import ctypes
-    ctypes.string_at(0)
-
-def hang():
-    while True:
-        pass
+def fault():
+    FAULT
 """
 CONFIG = """
 backend: "python"
 input { name: "X" data_type: TYPE_FP32 dims: 1 } output { name: "Y" data_type: TYPE_FP32 dims: 1 }
 """
 BAD = """
-parameters { key: "isolation" value { string_value: "process" } }
+parameters { key: "isolation" value { string_value: "ISOLATION" } }
 parameters { key: "execution_timeout" value { string_value: "1" } }
 parameters { key: "memory_limit" value { string_value: "4G" } }
 """
-FAULTS = (1, 2, 3, 4, 5, 6, 7)
+FREEZES = "while True: pass"
+ANSWERS = ""
 
 
-@pytest.fixture
-def models(tmp_path: Path) -> Path:
-    """`good`, on a thread, and `bad`, isolated."""
-    for name, config in {"good": CONFIG, "bad": CONFIG + BAD}.items():
-        write_model(tmp_path / "models", name, MODEL, config)
-    return tmp_path / "models"
+class Fault(NamedTuple):
+    """What a model does, and what its client reads of it where the model is isolated, and on a thread.
+
+    ANSWERS is a proper answer, None that the server cannot bear it; `ends` is its exit status then, 0 if it goes on.
+    """
+
+    code: str
+    isolated: str
+    on_thread: str | None
+    ends: int = 0
+
+
+FAULTS = {
+    "segmentation_fault": Fault("ctypes.string_at(0)", "signal 11", None, -signal.SIGSEGV),
+    "os_exit": Fault("os._exit(3)", "exit code 3", None, 3),
+    "sigkill": Fault("os.kill(os.getpid(), signal.SIGKILL)", "signal 9", None, -signal.SIGKILL),
+    "abort": Fault("os.abort()", "signal 6", None, -signal.SIGABRT),
+    "system_exit": Fault("sys.exit(4)", "SystemExit: 4", "SystemExit"),
+    "keyboard_interrupt": Fault("raise KeyboardInterrupt", "KeyboardInterrupt", "KeyboardInterrupt"),
+    "closed_files": Fault("os.closerange(3, 1000)", "closed its link", None, -signal.SIGABRT),
+    "endless_loop": Fault(FREEZES, "execution_timeout", None),
+    "keeps_the_interpreter": Fault("ctypes.PyDLL(None).pause()", "execution_timeout", None),
+    "much_memory": Fault("bytearray(20 << 30)", "MemoryError", None),
+    "chdir": Fault("os.chdir('/')", ANSWERS, ANSWERS),
+    "signals": Fault("signal.signal(signal.SIGTERM, signal.SIG_IGN)", ANSWERS, "signal only works in main thread"),
+    "locale": Fault("locale.setlocale(locale.LC_ALL, 'C')", ANSWERS, ANSWERS),
+    "fork": Fault("os.fork() or os._exit(0)", ANSWERS, ANSWERS),
+    "garbage": Fault("os.write(1, bytes(range(32)) * 500)", ANSWERS, ANSWERS),
+    "exception_without_text": Fault("raise Odd", "Odd", "Odd"),
+}
+LIBRARIES = {"http": http, "grpc": grpc}
+
+
+def write_faults(repository: Path, isolation: str, names: Iterable[str]) -> Path:
+    """A repository with `good`, on a thread, and a model for each of these faults."""
+    write_model(repository, "good", MODEL, CONFIG)
+    for name in names:
+        source = MODEL.replace("FAULT", FAULTS[name].code)
+        write_model(repository, name, source, CONFIG + BAD.replace("ISOLATION", isolation))
+    return repository
+
+
+def addresses_of(server: "ServerProcess") -> dict[str, str]:
+    lines = [server.wait_for(r"(http|grpc) frontend listens at \S*?([\d.]+:\d+)") for _ in LIBRARIES]
+    return {each.group(1): each.group(2) for each in lines}
+
+
+def client_of(name: str, address: str) -> Any:
+    patience = {"network_timeout": 100, "connection_timeout": 100} if name == "http" else {}
+    return LIBRARIES[name].InferenceServerClient(address, **patience)
 
 
 def infer(client, tensor, model: str, value: float) -> float:
@@ -68,67 +113,108 @@ def infer(client, tensor, model: str, value: float) -> float:
     return float(client.infer(model, [x]).as_numpy("Y")[0])
 
 
-def test_no_fault_of_an_isolated_model_reaches_another_one(serve: "Callable[..., ServerProcess]", models: Path) -> None:
-    server = serve(models)
-    results = [server.wait_for(r"(http|grpc) frontend listens at \S*?([\d.]+:\d+)") for _ in range(2)]
-    addresses = {each.group(1): each.group(2) for each in results}
-    answered, failures, over = [0, 0], [], threading.Event()
+def text_of(client: Any, library: Any, model: str, value: float) -> str:
+    """The error that the model answers with, ANSWERS for none."""
+    try:
+        assert infer(client, library.InferInput, model, value) == value
+    except (http.InferenceServerException, grpc.InferenceServerException) as error:
+        return str(error)
+    return ANSWERS
 
-    def load(index: int, library, address: str) -> None:
-        with library.InferenceServerClient(address) as client:
+
+@contextmanager
+def load_on_good(addresses: dict[str, str]) -> Iterator[None]:
+    """Requests to `good` by both protocols meanwhile, none of which may be lost."""
+    answered, failures, over = Counter(), [], threading.Event()
+
+    def load(name: str) -> None:
+        with client_of(name, addresses[name]) as client:
             while not over.is_set():
                 try:
-                    assert infer(client, library.InferInput, "good", 0.5) == 0.5
-                    answered[index] += 1
+                    assert infer(client, LIBRARIES[name].InferInput, "good", 0.5) == 0.5
+                    answered[name] += 1
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is a lost request
                     failures.append(error)
                     return
 
-    threads = [
-        threading.Thread(target=load, args=(index, library, addresses[name]))
-        for index, (name, library) in enumerate({"http": http, "grpc": grpc}.items())
-    ]
+    threads = [threading.Thread(target=load, args=(name,)) for name in LIBRARIES]
     for thread in threads:
         thread.start()
-    refusals = {}
-    with http.InferenceServerClient(addresses["http"], network_timeout=60, connection_timeout=60) as client:
-        for fault in FAULTS:
-            with pytest.raises(http.InferenceServerException) as refused:
-                infer(client, http.InferInput, "bad", fault)
-            refusals[fault] = str(refused.value)
-            until = time.monotonic() + 60
-            while True:
-                try:
-                    assert infer(client, http.InferInput, "bad", 0) == 0
-                    break
-                except http.InferenceServerException:
-                    assert time.monotonic() < until
-                    time.sleep(0.05)
-    over.set()
-    for thread in threads:
-        thread.join()
-
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
     assert failures == []
-    assert min(answered) > 10
-    expected = ("signal 11", "exit code 3", "SystemExit", "closed its link", "execution_timeout", "Memory", "signal 15")
-    for fault, words in zip(FAULTS, expected, strict=True):
-        assert words in refusals[fault], (fault, refusals[fault])
+    assert min(answered[name] for name in LIBRARIES) > 10
+
+
+@pytest.mark.parametrize("isolation", ["process", "thread"])
+def test_no_fault_of_a_model_reaches_another_one(
+    serve: "Callable[..., ServerProcess]", tmp_path: Path, isolation: str
+) -> None:
+    texts = {name: each.isolated if isolation == "process" else each.on_thread for name, each in FAULTS.items()}
+    survived = {name: text for name, text in texts.items() if text is not None}
+    server = serve(write_faults(tmp_path / "models", isolation, survived))
+    addresses = addresses_of(server)
+
+    with load_on_good(addresses):
+        for protocol, library in LIBRARIES.items():
+            with client_of(protocol, addresses[protocol]) as client:
+                for name, expected in survived.items():
+                    until = time.monotonic() + 60
+                    while text_of(client, library, name, 0) != ANSWERS:  # it is being replaced
+                        assert time.monotonic() < until
+                        time.sleep(0.05)
+                    text = text_of(client, library, name, 7)
+                    assert re.search(expected, text) if expected else text == ANSWERS, (name, text)
+
     server.signal(signal.SIGTERM)
     assert server.exit_status() == 0
 
 
-@pytest.mark.parametrize("fault", [0, 5])
-def test_the_system_ends_the_processes_of_a_server_that_is_killed(
-    serve: "Callable[..., ServerProcess]", models: Path, fault: int
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.ends])
+def test_what_ends_a_process_ends_the_server_without_isolation(
+    serve: "Callable[..., ServerProcess]", tmp_path: Path, name: str
 ) -> None:
-    (models / "bad" / "config.pbtxt").write_text(CONFIG + BAD.replace('"1"', '"100"'))
-    server = serve(models, frontends=["http"])
+    server = serve(write_faults(tmp_path / "models", "thread", [name]), frontends=["http"])
+
+    with client_of("http", server.url.removeprefix("http://")) as client:
+        ignore(client, http, name, 7)
+
+    assert server.exit_status() == FAULTS[name].ends
+
+
+def test_an_endless_loop_on_a_thread_leaves_the_other_models_alone(
+    serve: "Callable[..., ServerProcess]", tmp_path: Path
+) -> None:
+    server = serve(write_faults(tmp_path / "models", "thread", ["endless_loop"]))
+    addresses = addresses_of(server)
+
+    with client_of("http", addresses["http"]) as client:
+        threading.Thread(target=ignore, args=(client, http, "endless_loop", 7), daemon=True).start()
+        with load_on_good(addresses), client_of("grpc", addresses["grpc"]) as other:
+            for _ in range(50):
+                infer(other, grpc.InferInput, "good", 0.5)
+        server.signal(signal.SIGKILL)
+        server.exit_status()
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_the_system_ends_the_processes_of_a_server_that_is_killed(
+    serve: "Callable[..., ServerProcess]", tmp_path: Path, hangs: bool
+) -> None:
+    folder = write_faults(tmp_path / "models", "process", ["endless_loop"])
+    config = folder / "endless_loop" / "config.pbtxt"
+    config.write_text(config.read_text().replace('"1"', '"100"'))
+    server = serve(folder, frontends=["http"])
     with http.InferenceServerClient(server.url.removeprefix("http://")) as client:
-        infer(client, http.InferInput, "bad", 0)
+        infer(client, http.InferInput, "endless_loop", 0)
         (process,) = children_of(server)
-        if fault:
+        if hangs:
             idle = ticks(process)
-            threading.Thread(target=ignore, args=(client, http, fault), daemon=True).start()
+            threading.Thread(target=ignore, args=(client, http, "endless_loop", 7), daemon=True).start()
             while ticks(process) < idle + 20:  # it hangs, and computes
                 time.sleep(0.01)
         server.signal(signal.SIGKILL)
@@ -140,11 +226,11 @@ def test_the_system_ends_the_processes_of_a_server_that_is_killed(
             time.sleep(0.02)
 
 
-def ignore(client, http, fault: float) -> None:
+def ignore(client: Any, library: Any, model: str, value: float) -> None:
     """Send a request whose outcome does not matter."""
     try:
-        infer(client, http.InferInput, "bad", fault)
-    except Exception:  # noqa: BLE001 - the server is killed
+        infer(client, library.InferInput, model, value)
+    except Exception:  # noqa: BLE001 - the server ends
         return
 
 

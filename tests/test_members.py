@@ -86,13 +86,15 @@ def test_a_plugins_package_holds_hook_implementations_and_nothing_else(member: P
 
 
 def _belongs(node: ast.stmt) -> bool:
-    """Whether a statement is the docstring, an import, the list of public names, or a hook implementation."""
+    """Whether a statement is the docstring, an import, the public names, a lazy name, or a hook implementation."""
     match node:
         case ast.Expr(value=ast.Constant()) | ast.Import() | ast.ImportFrom():
             return True
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return all(isinstance(inner, ast.Import | ast.ImportFrom) for inner in node.body)
         case ast.Assign(targets=[ast.Name(id="__all__")]):
+            return True
+        case ast.FunctionDef(name="__getattr__"):
             return True
         case ast.FunctionDef(decorator_list=[ast.Name(id="hookimpl")]):
             return node.name.startswith("naiad_")

@@ -255,14 +255,24 @@ def test_a_log_file_takes_all_lines(serve: "Serve", repository: Path, tmp_path: 
     assert server.exit_status() == 1
     assert server.lines == []
     line_format = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ [IWE] \d+ \w+\.py:\d+\] \".*\"")
-    assert all(line_format.fullmatch(line) for line in log.read_text().splitlines())
+    lines = log.read_text().splitlines()
+    assert "    ModuleNotFoundError: No module named 'no_such_module'" in lines  # the traceback, indented
+    assert [line for line in lines if not line.startswith("    ") and not line_format.fullmatch(line)] == []
 
 
 def test_a_terminal_shows_progress_and_a_table_of_the_models(repository: Path, gate: Gate) -> None:
     write_model(repository, "echo", ECHO)
     write_model(repository, "slow", WAITS_TO_LOAD.format(**gate.paths) + ECHO)
     ours, theirs = pty.openpty()
-    words = ["serve", "--http-port=0", "--http-address=127.0.0.1", "--grpc-port=0", "--metrics-port=0", str(repository)]
+    words = [
+        "serve",
+        "--http-port=0",
+        "--http-address=127.0.0.1",
+        "--grpc-port=0",
+        "--metrics-port=0",
+        "--dashboard-port=0",
+        str(repository),
+    ]
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "100", "NO_COLOR": ""}
     process = subprocess.Popen([NAIAD, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
@@ -292,3 +302,11 @@ def test_a_cache_that_is_too_small_for_anything_is_a_warning(serve: "Serve", rep
 
     assert infer(server.url, "echo", 7)[0] == 200
     assert any("cache 'local': 200 bytes hold hardly any response" in line for line in server.lines)
+
+
+def test_servers_of_tests_that_name_one_frontend_run_at_the_same_time(serve: "Serve", repository: Path) -> None:
+    write_model(repository, "echo", ECHO)
+
+    servers = [serve(repository, frontends=["http"]) for _ in range(2)]
+
+    assert [infer(server.url, "echo", 1)[0] for server in servers] == [200, 200]

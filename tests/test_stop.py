@@ -158,7 +158,9 @@ def test_a_stopping_server_is_not_ready_and_answers_clients_that_are_connected(s
         answer.read()
         return answer.status
 
-    assert status("GET", "/v2/health/ready") == 200
+    server.wait_for("metrics frontend listens")  # the last one: before it the server is not ready
+    while status("GET", "/v2/health/ready") != 200:
+        assert server.url
     server.signal(signal.SIGTERM)
     while status("GET", "/v2/health/ready") == 200:
         pass
@@ -179,6 +181,7 @@ def test_a_log_pipe_that_is_not_read_holds_up_neither_a_model_nor_the_stop(tmp_p
         "--http-port=0",
         "--allow-grpc=false",
         "--allow-metrics=false",
+        "--allow-dashboard=false",
         tmp_path,
     ]
     process = subprocess.Popen([NAIAD, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

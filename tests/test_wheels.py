@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from conftest import ServerProcess
 
 ROOT = Path(__file__).parents[1]
-PLUGINS = [member for member in members() if member.group == "plugins"]
+PLUGINS = [member for member in members() if member.group == "plugins" and member.distribution != "naiad-ray"]
+"""All but the one whose framework has an environment of its own."""
+
 GUARD = "naiad_shared_memory/libguard.so"
 
 GREETINGS = ("WARNING: All log messages before absl", "I0000 ")

@@ -56,7 +56,8 @@ def _compared(script: Path, round_: Round, cases: list[Case], texts: bool) -> li
         repository = Path(folder) / "models"
         write_repository(repository)
         options = (*(LOADED if round_.explicit else ()), "--exit-on-error=false", *round_.options)
-        ours = answers(lambda: naiad(repository, (*options, *round_.own), Path(folder) / "ours"), cases)
+        own = (*options, *round_.own, "--allow-uploaded-code")
+        ours = answers(lambda: naiad(repository, own, Path(folder) / "ours"), cases)
         theirs = answers(lambda: peer(script, repository, options, Path(folder) / "theirs"), cases)
     if texts:
         for case, first, second in zip(cases, ours, theirs, strict=True):

@@ -46,6 +46,7 @@ def naiad(repository: Path, options: Sequence[str], folder: Path) -> Iterator[Po
         f"--http-port={ports.http}",
         f"--grpc-port={ports.grpc}",
         f"--metrics-port={ports.metrics}",
+        "--dashboard-port=0",
         *(option.format(folder=folder) for option in options),
     ]
     with _served(command, {}, ports):

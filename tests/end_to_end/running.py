@@ -18,7 +18,13 @@ from typing import Any, TypeVar
 import tritonclient.http as triton
 
 NAIAD = Path(sys.executable).with_name("naiad")
-LOCAL = ("--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--grpc-port=0", "--metrics-port=0")
+LOCAL = (
+    "--http-address=127.0.0.1",
+    "--grpc-address=127.0.0.1",
+    "--grpc-port=0",
+    "--metrics-port=0",
+    "--dashboard-port=0",
+)
 """Options that keep a server to this machine, and off the ports of others but for that of HTTP."""
 
 PATIENCE = 30.0

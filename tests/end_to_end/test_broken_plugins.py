@@ -57,7 +57,7 @@ def test_a_broken_plugin_is_named_and_the_others_serve(
 
 
 def test_a_server_without_a_frontend_says_why_it_has_none(repository: Path, installed: Path) -> None:
-    for name in ("naiad_http", "naiad_grpc", "naiad_metrics"):
+    for name in ("naiad_http", "naiad_grpc", "naiad_metrics", "naiad_dashboard"):
         (installed / f"{name}.py").write_text("raise ImportError('a library is missing')")
 
     plain, with_option = run(installed, "serve", repository), run(installed, "serve", repository, "--http-port=0")

@@ -29,7 +29,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def _report(document: Any) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads(document["parameters"]["explain"])
+    report: dict[str, Any] = json.loads(document["parameters"]["naiad_explain"])
     return report
 
 
@@ -55,7 +55,7 @@ def _in_order(report: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("by_header", [False, True])
 def test_a_request_over_http_gets_its_timeline(serving: Running, by_header: bool) -> None:
     headers = {"naiad-explain": "1"} if by_header else {}
-    body = ROW if by_header else ROW | {"parameters": {"explain": True}}
+    body = ROW if by_header else ROW | {"parameters": {"naiad_explain": True}}
 
     document = serving.ask("POST", "/v2/models/add/infer", body, headers).document
 
@@ -69,16 +69,16 @@ def test_the_client_library_gets_it_over_both_protocols(serving: Running) -> Non
     with serving.client() as client:
         tensor = tritonclient.http.InferInput("x", [1, 1], "FP32")
         tensor.set_data_from_numpy(np.array([[1]], dtype=np.float32))
-        over_http = client.infer("add", [tensor], parameters={"explain": True}).get_response()
+        over_http = client.infer("add", [tensor], parameters={"naiad_explain": True}).get_response()
     with _grpc(serving) as client:
-        response = client.infer("add", [_input(1)], parameters={"explain": True}).get_response()
+        response = client.infer("add", [_input(1)], parameters={"naiad_explain": True}).get_response()
         metadata = client.infer("add", [_input(1)], headers={"naiad-explain": "1"}).get_response()
         silent = client.infer("add", [_input(1)]).get_response()
 
     assert _in_order(_report(over_http))
-    assert _in_order(json.loads(response.parameters["explain"].string_param))
-    assert _in_order(json.loads(metadata.parameters["explain"].string_param))
-    assert "explain" not in silent.parameters
+    assert _in_order(json.loads(response.parameters["naiad_explain"].string_param))
+    assert _in_order(json.loads(metadata.parameters["naiad_explain"].string_param))
+    assert "naiad_explain" not in silent.parameters
 
 
 def test_the_last_message_of_a_stream_has_it(serving: Running) -> None:
@@ -87,24 +87,24 @@ def test_the_last_message_of_a_stream_has_it(serving: Running) -> None:
     tensor.set_data_from_numpy(np.array([3], dtype=np.float32))
     with _grpc(serving) as client:
         client.start_stream(lambda result, error: results.put(result or error))
-        client.async_stream_infer("count", [tensor], parameters={"explain": True})
+        client.async_stream_infer("count", [tensor], parameters={"naiad_explain": True})
         messages = [results.get(timeout=30).get_response() for _ in range(4)]
         client.stop_stream()
 
     assert [len(message.outputs) for message in messages] == [1, 1, 1, 0]
-    assert ["explain" in message.parameters for message in messages] == [False, False, False, True]
-    report = json.loads(messages[-1].parameters["explain"].string_param)
+    assert ["naiad_explain" in message.parameters for message in messages] == [False, False, False, True]
+    report = json.loads(messages[-1].parameters["naiad_explain"].string_param)
     assert (report["responses"]["count"], report["model"]) == (3, "count")
 
 
 def test_the_last_event_of_generate_has_it(serving: Running) -> None:
-    events = serving.ask("POST", "/v2/models/count/generate_stream", {"x": 2, "explain": True})
-    one = serving.ask("POST", "/v2/models/count/generate", {"x": 1, "explain": True})
+    events = serving.ask("POST", "/v2/models/count/generate_stream", {"x": 2, "naiad_explain": True})
+    one = serving.ask("POST", "/v2/models/count/generate", {"x": 1, "naiad_explain": True})
 
     documents = [json.loads(line.removeprefix("data: ")) for line in events.body.decode().split("\n\n") if line]
-    assert ["explain" in document for document in documents] == [False, False, True]
-    assert json.loads(documents[-1]["explain"])["responses"]["count"] == 2
-    assert (one.document["output"], json.loads(one.document["explain"])["model"]) == (1, "count")
+    assert ["naiad_explain" in document for document in documents] == [False, False, True]
+    assert json.loads(documents[-1]["naiad_explain"])["responses"]["count"] == 2
+    assert (one.document["output"], json.loads(one.document["naiad_explain"])["model"]) == (1, "count")
 
 
 def test_the_command_draws_it(serving: Running) -> None:

@@ -93,7 +93,12 @@ def test_output_that_cannot_be_written_stops_nothing(
 
 def test_files_of_loads_are_cleaned_up(start: Start, repository: Path, tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
-    running = start("--model-control-mode=explicit", "--load-model=echo", TMPDIR=str(tmp_path / "temporary"))
+    running = start(
+        "--model-control-mode=explicit",
+        "--load-model=echo",
+        "--allow-uploaded-code",
+        TMPDIR=str(tmp_path / "temporary"),
+    )
     good = base64.b64encode(models.ECHO.encode()).decode()
     bad = base64.b64encode(b"def broken(:").decode()
 

@@ -4,15 +4,18 @@
 * plugins and frontends import the contract (`naiad`), `naiad_config`, `naiad_tensors` and `naiad_kit`, and never
   each other;
 * a member of `core` imports those of `core` alone that stand below it;
-* only `naiad` imports `naiad._*`, and of `naiad` only its root and its private packages;
+* only `naiad` imports `naiad._*`, and of `naiad` only its root and its private packages; among tests, benchmarks and
+  examples, only the tests of the kernel;
 * of the private packages of `naiad`, none imports one that stands above it (`LAYERS`);
 * schedulers, and what else is named as pure, know neither clock nor loop nor thread nor chance.
 """
 
+import ast
 import re
 from collections.abc import Iterable, Mapping
 
-from .workspace import Member
+from .imports import imported
+from .workspace import Member, Module
 
 FOR_PLUGINS = frozenset({"naiad", "naiad_config", "naiad_kit", "naiad_statistics", "naiad_tensors"})
 BELOW: Mapping[str, frozenset[str]] = {
@@ -23,11 +26,15 @@ BELOW: Mapping[str, frozenset[str]] = {
     "naiad_kit": FOR_PLUGINS - {"naiad_kit"},
     "naiad_testing": FOR_PLUGINS,
     "naiad_cli": FOR_PLUGINS | {"naiad_testing"},
+    "naiad_tritonserver": frozenset({"naiad_cli"}),
 }
 """What each package of `core` may import of the others."""
 
 LAYERS = ("naiad._server", "naiad._lifecycle", "naiad._plugins", "naiad._engine")
 """The private packages of `naiad`, the uppermost first."""
+
+_PRIVATE_NAME = re.compile(r"naiad\._[a-z][\w.]*")
+_MAY_IMPORT_PRIVATE = re.compile(r"naiad\._[a-z]|from naiad import")
 
 IMPURE = frozenset({"asyncio", "time", "threading", "random"})
 
@@ -74,6 +81,23 @@ def private_contract(members: Iterable[Member], edges: Mapping[str, set[str]]) -
     modules = [module for member in members if member.distribution == "naiad" for module in member.modules]
     public = (module.name for module in modules if module.name != "naiad" and not module.name.startswith("naiad._"))
     return _private_imports(public, edges)
+
+
+def private_in_tests(files: Iterable[Module], known: Iterable[str]) -> list[str]:
+    """The imports of `naiad._*` by tests, benchmarks and examples other than the kernel's own tests.
+
+    A string that is the name of something private counts too: tests patch and import by such names. `known` are the
+    modules of the workspace. The house itself names what it looks for.
+    """
+    known = set(known)
+    outside = [file for file in files if not file.name.startswith(("core/kernel/tests/", "tests/house/"))]
+    violations = []
+    for file in (file for file in outside if _MAY_IMPORT_PRIVATE.search(file.text)):  # to parse all takes seconds
+        strings = (node.value for node in ast.walk(file.tree) if isinstance(node, ast.Constant))
+        names = {name for name in strings if isinstance(name, str) and _PRIVATE_NAME.fullmatch(name)}
+        names |= {name for name in imported(file, known) if name.startswith("naiad._")}
+        violations += [f"{file.name} imports {name}" for name in sorted(names)]
+    return violations
 
 
 def upward(members: Iterable[Member], edges: Mapping[str, set[str]]) -> list[str]:

@@ -57,13 +57,16 @@ def measure(pure: Iterable[str], workspace: list[Member] | None = None) -> Itera
     yield _listed("imports by pure modules of clock, loop, thread or chance", boundaries.impure(pure, workspace, edges))
     yield _listed("back doors: imports of naiad._* outside naiad", boundaries.back_doors(workspace, edges))
     yield _listed("imports of naiad._* by the contract", boundaries.private_contract(workspace, edges))
+    beside = list(words.beside_the_packages())
+    known = [module.name for module in modules]
+    yield _listed("imports of naiad._* by tests of others", boundaries.private_in_tests(beside, known))
     yield _listed("imports of an upper layer of naiad by a lower one", boundaries.upward(workspace, edges))
     yield _listed(
         f"files under {SMALL} lines",
         [f"{each.name} {each.lines}" for each in modules if each.lines < SMALL and each.path.stem not in SHORT],
     )
     yield _listed(f"files over {LARGE} lines", [f"{each.name} {each.lines}" for each in modules if each.lines > LARGE])
-    counted = words.in_texts(words.texts()) | words.as_names([*modules, *words.beside_the_packages()])
+    counted = words.in_texts(words.texts()) | words.as_names([*modules, *beside])
     yield from (_listed(f"word: {word}", items) for word, items in counted.items())
 
 

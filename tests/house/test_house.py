@@ -142,6 +142,32 @@ def test_only_naiad_imports_its_private_packages_and_not_from_its_contract(tmp_p
     assert boundaries.private_contract(made, edges) == ["naiad.batch imports naiad._engine.queue"]
 
 
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("from naiad._engine.queue import Queue", ["naiad._engine.queue"]),
+        ("def test():\n    from naiad import _engine", ["naiad._engine"]),
+        ("import naiad._engine.queue as queue", ["naiad._engine.queue"]),
+        ("import_module('naiad._engine.queue')", ["naiad._engine.queue"]),
+        ("patch('naiad._engine.queue.Queue.submit')", ["naiad._engine.queue.Queue.submit"]),
+        ("import naiad\nnaiad.__version__\n'naiad._* is private'", []),
+    ],
+)
+@pytest.mark.parametrize("file", ["plugins/one/tests/test_one.py", "tests/test_all.py", "bench/path.py"])
+def test_of_all_tests_only_those_of_the_kernel_import_its_private_packages(
+    file: str, source: str, names: list[str], tmp_path: Path
+) -> None:
+    made = workspace(tmp_path, {"core/kernel/naiad/_engine/queue.py": ""})
+    files = []
+    for name in (file, "core/kernel/tests/engine/test_queue.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(source)
+        files.append(Module(name, tmp_path / name))
+    known = [*edges_of(made), "naiad._engine"]
+
+    assert boundaries.private_in_tests(files, known) == [f"{file} imports {name}" for name in names]
+
+
 def test_a_lower_layer_imports_no_upper_one(tmp_path: Path) -> None:
     files = {
         "_server/a.py": "import naiad._engine.b",

@@ -18,6 +18,7 @@ _OPTIONS = (
     "--grpc-address=127.0.0.1",
     "--grpc-port=0",
     "--metrics-port=0",
+    "--dashboard-port=0",
     "--model-control-mode=explicit",
     "--load-model=*",
     "--allow-client-shm=true",

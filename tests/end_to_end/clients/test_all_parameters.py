@@ -25,9 +25,11 @@ from .gathering import Gathered
 
 _APIS = "health,metadata,inference,shared-memory,model-config,model-repository,statistics,trace,logging"
 _OPTIONS = (
+    "--allow-uploaded-code",
     "--grpc-address=127.0.0.1",
     "--grpc-port=0",
     "--metrics-port=0",
+    "--dashboard-port=0",
     "--model-control-mode=explicit",
     "--load-model=whole",
     "--allow-client-shm=true",

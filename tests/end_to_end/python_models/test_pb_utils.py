@@ -1,4 +1,6 @@
-"""What a model.py finds in `pb_utils`, with a real server: flags, lines of the log, kinds, memory, readiness."""
+"""What a model.py finds in `pb_utils`, in threads and isolated: names, tables, calls, cancellation, log, readiness."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -6,7 +8,8 @@ from ..running import Running, until
 from .conftest import Ask
 from .writing import DECOUPLED, PythonModel
 
-OPTIONS = ("--model-control-mode=explicit", "--load-model=counts", "--load-model=steps", "--log-verbose=1")
+LOADED = ("counts", "steps", "isolated_steps", "watches", "isolated_watches", "gathers", "isolated_gathers")
+OPTIONS = ("--model-control-mode=explicit", *(f"--load-model={name}" for name in LOADED), "--log-verbose=1")
 _STEPS = {
     "flags": """
         request = asked("counts", 1)
@@ -33,7 +36,8 @@ _STEPS = {
     "kinds of metrics": """
         kinds = [pb_utils.MetricFamily.COUNTER, pb_utils.MetricFamily.GAUGE, pb_utils.MetricFamily.HISTOGRAM]
         assert list(map(str, kinds)) == ["MetricKind.COUNTER", "MetricKind.GAUGE", "MetricKind.HISTOGRAM"]
-        family = pb_utils.MetricFamily("pb_utils_seconds", "Seconds", pb_utils.MetricFamily.HISTOGRAM)
+        name = f"pb_utils_{self.args['model_name']}_seconds"
+        family = pb_utils.MetricFamily(name, "Seconds", pb_utils.MetricFamily.HISTOGRAM)
         metric = family.Metric(labels={"a": "b"}, buckets=[1, 2])
         assert isinstance(metric, pb_utils.Metric)
         metric.observe(1.5)
@@ -57,11 +61,108 @@ _STEPS = {
         return 3
     """,
     "arguments": """
-        assert self.args["model_instance_name"].startswith("steps_0")
+        assert self.args["model_instance_name"].startswith(self.args["model_name"] + "_0")
+        assert all(type(value) is str for value in self.args.values())
         assert pb_utils.get_model_dir() == self.args["model_repository"] + "/" + self.args["model_version"]
         return 3
     """,
+    "type tables": """
+        for name, number, kind in (
+            ("TYPE_BOOL", 1, np.bool_),
+            ("TYPE_UINT8", 2, np.uint8),
+            ("TYPE_INT64", 9, np.int64),
+            ("TYPE_FP16", 10, np.float16),
+            ("TYPE_FP32", 11, np.float32),
+            ("TYPE_STRING", 13, np.object_),
+        ):
+            assert np.dtype(pb_utils.triton_string_to_numpy(name)) == np.dtype(kind)
+            assert np.dtype(pb_utils.TRITON_STRING_TO_NUMPY[name]) == np.dtype(kind)
+            assert pb_utils.triton_to_numpy_type(number) is kind
+            assert pb_utils.numpy_to_triton_type(kind) == number
+        texts = np.array([b"a", b"bc"], dtype=object)
+        assert pb_utils.deserialize_bytes_tensor(pb_utils.serialize_byte_tensor(texts)).tolist() == [b"a", b"bc"]
+        return 3
+    """,
+    "dlpack": """
+        tensor = pb_utils.Tensor("T", np.arange(6, dtype=np.float32).reshape(2, 3))
+        again = pb_utils.Tensor.from_dlpack("U", tensor.to_dlpack())
+        assert (again.name(), again.shape(), again.triton_dtype(), again.is_cpu()) == ("U", [2, 3], 11, True)
+        assert again.as_numpy().tolist() == tensor.as_numpy().tolist()
+        assert np.from_dlpack(pb_utils.Tensor.from_dlpack("V", tensor)).tolist() == tensor.as_numpy().tolist()
+        assert requests[0].inputs()[0].is_cpu() is True
+        return 3
+    """,
+    "trace": """
+        assert isinstance(requests[0].trace(), pb_utils.InferenceTrace)
+        assert requests[0].trace().get_context() is None
+        return 3
+    """,
+    "the request": """
+        (request,) = requests
+        assert request.requested_output_names() == {"Y"}
+        assert (request.correlation_id(), request.flags(), request.timeout()) == (0, 0, 0)
+        assert request.is_cancelled() is False
+        request.set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_ALL)
+        for flags in (7, -1):
+            try:
+                request.set_release_flags(flags)
+            except (pb_utils.TritonModelException, TypeError):
+                continue
+            raise AssertionError(flags)
+        assert pb_utils.get_input_tensor_by_name(request, "nothing") is None
+        return 3
+    """,
+    "errors of calls": """
+        request = asked("nowhere", 1)
+        response = request.exec()
+        assert response.has_error() and isinstance(response.error(), pb_utils.TritonError)
+        assert "nowhere" in response.error().message()
+        assert asked("counts", 1).exec().has_error()
+        codes = [getattr(pb_utils.TritonError, name) for name in ("UNKNOWN", "INTERNAL", "NOT_FOUND", "CANCELLED")]
+        assert [pb_utils.TritonError("x", code).code() for code in codes] == codes
+        return 3
+    """,
+    "model control": """
+        assert pb_utils.is_model_ready("counts") is True
+        assert pb_utils.is_model_ready("nowhere") is False
+        return 3
+    """,
+    "cancellation": """
+        watching = "isolated_watches" if self.args["model_name"].startswith("isolated") else "watches"
+        responses = asked(watching, 0).exec(decoupled=True)
+        assert value(next(responses).output_tensors(), "Y") == 0
+        responses.cancel()
+        assert [each.has_error() for each in responses] == [True]
+        (seen,) = [each for each in asked(watching, 1).exec(decoupled=True) if each.output_tensors()]
+        return value(seen.output_tensors(), "Y")
+    """,
 }
+_WATCHES = """
+for request in requests:
+    sender = request.get_response_sender()
+    if value(request.inputs()) == 1:
+        sender.send(answer(self.seen), flags=FINAL)
+        continue
+    assert not request.is_cancelled()
+    sender.send(answer(0))
+    until = time.monotonic() + 20
+    while not request.is_cancelled() and time.monotonic() < until:
+        time.sleep(0.005)
+    self.seen = request.is_cancelled() + 2 * sender.is_cancelled()
+    sender.send(flags=FINAL)
+"""
+_GATHERS = """
+async def count(responses):
+    return len([each async for each in responses if each.output_tensors()])
+
+async def gathered():
+    calls = [asked("counts", number).async_exec(decoupled=True) for number in range(2)]
+    return sum(await asyncio.gather(*[count(await call) for call in calls]))
+
+for request in requests:
+    request.get_response_sender().send(answer(await gathered()), flags=FINAL)
+"""
+ISOLATED = 'parameters { key: "isolation" value { string_value: "process" } }'
 _METHODS = "def initialize(self, args):\n    self.args = args\n" + "".join(
     f"\ndef step_{number}(self, requests):\n{body}" for number, body in enumerate(_STEPS.values())
 ).replace("\n        ", "\n    ")
@@ -83,16 +184,29 @@ MODELS = {
         """,
         methods=_METHODS,
     ),
+    "watches": PythonModel(_WATCHES, config=DECOUPLED),
+    "gathers": PythonModel(_GATHERS, definition="async def"),
     "slow_to_say": PythonModel(
         "return [answer(1) for each in requests]",
         methods="def is_ready(self):\n    time.sleep(0.3)\n    return True",
     ),
 }
+MODELS |= {
+    f"isolated_{name}": replace(MODELS[name], config=f"{MODELS[name].config}\n{ISOLATED}")
+    for name in ("steps", "watches", "gathers")
+}
+both = pytest.mark.parametrize("prefix", ["", "isolated_"], ids=["thread", "isolated"])
 
 
+@both
 @pytest.mark.parametrize("step", _STEPS)
-def test_a_model_uses_what_the_module_has(ask: Ask, step: str) -> None:
-    assert ask("steps", list(_STEPS).index(step)) == 3
+def test_a_model_uses_what_the_module_has(ask: Ask, step: str, prefix: str) -> None:
+    assert ask(f"{prefix}steps", list(_STEPS).index(step)) == 3
+
+
+@both
+def test_several_streams_are_awaited_at_once(ask: Ask, prefix: str) -> None:
+    assert ask(f"{prefix}gathers", 0) == 6
 
 
 def test_lines_of_every_level_are_in_the_log(running: Running, ask: Ask) -> None:

@@ -1,7 +1,7 @@
 """Observers of latencies, which a metrics service makes for each model version; counters pass on what they count."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class ExecutionObserver(Protocol):
@@ -21,6 +21,17 @@ class ExecutionObserver(Protocol):
 
     def first_responses(self, waits: Sequence[int]) -> None:
         """Requests got their first responses after so many nanoseconds each."""
+
+
+@runtime_checkable
+class KeepsDistributions(Protocol):
+    """An observer of executions that can report the distributions of their latencies."""
+
+    def distributions(self) -> Sequence[tuple[Sequence[float], Sequence[int]]]:
+        """Of request, queue, compute input, infer and output: ascending bounds in seconds, and counts since the load.
+
+        `counts[i]` durations were at most `bounds[i]` and more than the bound before it, the last are above all bounds.
+        """
 
 
 class DurationObserver(Protocol):

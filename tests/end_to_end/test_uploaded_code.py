@@ -1,0 +1,88 @@
+"""Files of a load request that are code: refused unless the server was started with --allow-uploaded-code."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto, helper
+from tritonclient import grpc, http
+from tritonclient.utils import InferenceServerException
+
+from . import models
+from .conftest import Start
+from .running import Running
+
+Load = Callable[[Running, str, str, bytes], None]
+EXPLICIT = ("--model-control-mode=explicit", "--load-model=echo")
+CONFIG = json.dumps({"backend": "python"})
+ONNX = json.dumps({"backend": "onnxruntime"})
+
+
+def load_over_http(running: Running, config: str, file: str, content: bytes) -> None:
+    with http.InferenceServerClient(running.url) as client:
+        client.load_model("sent", config=config, files={f"file:{file}": content})
+
+
+def load_over_grpc(running: Running, config: str, file: str, content: bytes) -> None:
+    with grpc.InferenceServerClient(f"127.0.0.1:{running.grpc_port}") as client:
+        client.load_model("sent", config=config, files={f"file:{file}": content})
+
+
+LOADS = pytest.mark.parametrize("load", [load_over_http, load_over_grpc])
+
+
+@LOADS
+@pytest.mark.parametrize(
+    ("config", "file"),
+    [
+        (CONFIG, "1/model.py"),
+        (json.dumps({"backend": "python", "default_model_filename": "model.txt"}), "1/model.txt"),
+        ("{}", "1/model.py"),
+        (json.dumps({"backend": "pytorch"}), "1/model.pt"),
+        (ONNX, "1/library.so.2"),
+        (ONNX, "1/environment.tar.gz"),
+    ],
+)
+def test_code_of_a_client_is_refused_and_never_executed(
+    start: Start, repository: Path, tmp_path: Path, load: Load, config: str, file: str
+) -> None:
+    running = start(*EXPLICIT)
+
+    with pytest.raises(InferenceServerException) as refusal:
+        load(running, config, file, f"open({str(tmp_path / 'executed')!r}, 'w')".encode())
+
+    assert f"file override '{file}' is code for the backend" in str(refusal.value)
+    assert "--allow-uploaded-code" in str(refusal.value)
+    assert not (tmp_path / "executed").exists()
+    assert running.infer("echo", 1.5).status == 200
+
+
+@LOADS
+def test_the_option_allows_code_of_clients(start: Start, repository: Path, load: Load) -> None:
+    running = start(*EXPLICIT, "--allow-uploaded-code")
+
+    load(running, CONFIG, "1/model.py", models.ECHO.encode())
+
+    assert running.infer("sent", 1.5).status == 200
+
+
+@LOADS
+def test_files_that_are_no_code_need_no_option(start: Start, repository: Path, load: Load) -> None:
+    running = start(*EXPLICIT)
+
+    load(running, ONNX, "1/model.onnx", adder())
+
+    answer = running.infer("sent", 1.5)
+    assert answer.document["outputs"][0]["data"] == [2.5]
+
+
+def adder() -> bytes:
+    """An ONNX model that adds 1 to its input `x`."""
+    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("x", "y")]
+    one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
+    graph = helper.make_graph([helper.make_node("Add", ["x", "one"], ["y"])], "adder", tensors[:1], tensors[1:], [one])
+    content: bytes = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    ).SerializeToString()
+    return content

@@ -1,0 +1,124 @@
+"""The access log of a server process: one line for each request, in both protocols and both forms."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tritonclient import grpc as triton_grpc
+
+from .written import ECHO, ask, infer, write_model
+
+if TYPE_CHECKING:
+    from conftest import ServerProcess
+
+    Serve = Callable[..., ServerProcess]
+
+
+def access_of(server: "ServerProcess") -> dict[str, Any]:
+    """The next line of the access log, which is JSON."""
+    document: dict[str, Any] = json.loads(server.wait_for(r'^\{"time":.*').group())
+    return document
+
+
+def test_a_request_over_http_has_a_line_with_its_sizes_times_batch_and_trace(serve: "Serve", tmp_path: Path) -> None:
+    write_model(tmp_path, "echo", ECHO)
+    server = serve("--access-log=json", tmp_path, frontends=["http"])
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    body = {"id": 'a "name"\n', "inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [2]}]}
+
+    ask(f"{server.url}/v2/models/echo/infer", body, traceparent=f"00-{trace}-b7ad6b7169203331-01")
+
+    line = access_of(server)
+    assert re.fullmatch(r"127\.0\.0\.1:\d+", line["peer"])
+    assert (line["protocol"], line["operation"], line["model"], line["version"]) == (
+        "http",
+        "POST /v2/models/echo/infer",
+        "echo",
+        1,
+    )
+    assert (line["id"], line["status"], line["trace_id"]) == ('a "name"\n', 200, trace)
+    assert line["received_bytes"] == len(json.dumps(body))
+    assert line["sent_bytes"] > 0
+    assert 0 < line["queue_us"] + line["compute_us"] <= line["total_us"]
+    assert (line["batch_size"], line["closed"]) == (1, "single")
+
+
+def test_generate_and_what_is_no_request_to_a_model_have_lines_too(serve: "Serve", tmp_path: Path) -> None:
+    write_model(tmp_path, "echo", ECHO)
+    server = serve("--access-log=json", tmp_path, frontends=["http"])
+    url = server.url
+
+    assert ask(f"{url}/v2/models/echo/generate", {"x": [2], "id": "g"})[0] == 200
+    with pytest.raises(json.JSONDecodeError):  # a stream of events
+        ask(f"{url}/v2/models/echo/generate_stream", {"x": [2]})
+    ask(f"{url}/nowhere")
+
+    lines = [access_of(server) for _ in range(3)]
+    assert [line["operation"].rpartition("/")[2] for line in lines] == ["generate", "generate_stream", "nowhere"]
+    assert [(line["version"], line["status"]) for line in lines] == [(1, 200), (1, 200), (None, 404)]
+    assert lines[1]["sent_bytes"] > 0
+
+
+def test_a_compressed_request_has_the_times_of_its_model(serve: "Serve", tmp_path: Path) -> None:
+    write_model(tmp_path, "echo", ECHO)
+    server = serve("--access-log=json", tmp_path, frontends=["http"])
+    body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [2]}]}
+
+    with pytest.raises(UnicodeDecodeError):  # the answer is compressed, which `ask` does not read
+        ask(f"{server.url}/v2/models/echo/infer", body, **{"Accept-Encoding": "gzip"})
+
+    line = access_of(server)
+    assert (line["status"], line["batch_size"]) == (200, 1)
+    assert line["queue_us"] + line["compute_us"] > 0
+
+
+def test_text_lines_cannot_be_forged_by_an_id(serve: "Serve", tmp_path: Path) -> None:
+    write_model(tmp_path, "echo", ECHO)
+    server = serve("--access-log=text", tmp_path, frontends=["http"])
+
+    answer = infer(server.url, "echo", 1, id="a\nb status=500")
+    assert answer[0] == 200, answer
+
+    assert 'id="a\\nb status=500" status=200' in server.wait_for("model=echo").string
+
+
+def test_calls_and_requests_of_streams_over_grpc_have_lines(serve: "Serve", tmp_path: Path) -> None:
+    write_model(tmp_path, "echo", ECHO)
+    server = serve("--access-log=json", tmp_path, frontends=["grpc"])
+    port = server.wait_for(r"grpc frontend listens at \S+:(\d+)").group(1)
+    tensor = triton_grpc.InferInput("x", [1], "FP32")
+    tensor.set_data_from_numpy(np.ones(1, np.float32))
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{port}") as client:
+        client.is_server_ready()
+        client.infer("echo", [tensor], request_id="one")
+        with pytest.raises(triton_grpc.InferenceServerException):
+            client.infer("missing", [tensor])
+        client.start_stream(lambda result, error: None)
+        client.async_stream_infer("echo", [tensor], request_id="two")
+        client.stop_stream()
+
+    lines = [access_of(server) for _ in range(4)]
+
+    assert [(line["operation"], line["model"], line["id"], line["status"]) for line in lines] == [
+        ("ServerReady", None, None, "OK"),
+        ("ModelInfer", "echo", "one", "OK"),
+        ("ModelInfer", "missing", None, "NOT_FOUND"),
+        ("ModelStreamInfer", "echo", "two", "OK"),
+    ]
+    assert all(line["version"] == 1 and line["batch_size"] == 1 for line in (lines[1], lines[3]))
+    assert all(re.fullmatch(r"127\.0\.0\.1:\d+", line["peer"]) for line in lines)
+
+
+def test_without_the_option_there_is_no_line(serve: "Serve", tmp_path: Path) -> None:
+    write_model(tmp_path, "echo", ECHO)
+    server = serve(tmp_path, frontends=["http"])
+
+    infer(server.url, "echo", 1)
+
+    server.signal(15)
+    assert server.exit_status() == 0
+    assert not [line for line in server.lines if "status=" in line]

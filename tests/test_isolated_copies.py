@@ -1,0 +1,112 @@
+"""Large inputs of isolated models over HTTP and gRPC: the model reads them where the server has received them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tritonclient.grpc as grpc
+import tritonclient.http as http
+
+from naiad_process_workers.bodies import MOST_BYTES
+
+from .written import write_model
+
+if TYPE_CHECKING:
+    from .conftest import ServerProcess
+
+MODEL = """
+import os
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.kept = []
+
+    def execute(self, requests):
+        responses = []
+        for request in requests:
+            x, z = (pb_utils.get_input_tensor_by_name(request, name).as_numpy() for name in "XZ")
+            if x[0] == 7:
+                os._exit(7)
+            self.kept = [*self.kept[-2:], (x, x.copy())]
+            assert all(np.array_equal(*pair) for pair in self.kept), "an input changed while the model had it"
+            where = np.array([memory(x) == memory(z) == "naiad-bodies"])
+            responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("Y", x + z), pb_utils.Tensor("W", where)]))
+        return responses
+
+
+def memory(array):
+    "The name of the memory that an array is in."
+    address = array.__array_interface__["data"][0]
+    for line in open("/proc/self/maps"):
+        first, last = (int(each, 16) for each in line.split()[0].split("-"))
+        if first <= address < last:
+            return line.split()[5].removeprefix("/memfd:") if len(line.split()) > 5 else ""
+"""
+CONFIG = """
+backend: "python" instance_group { count: 2 kind: KIND_CPU }
+input { name: "X" data_type: TYPE_FP32 dims: -1 } input { name: "Z" data_type: TYPE_FP32 dims: -1 }
+output { name: "Y" data_type: TYPE_FP32 dims: -1 } output { name: "W" data_type: TYPE_BOOL dims: 1 }
+parameters { key: "isolation" value { string_value: "ISOLATION" } }
+"""
+Answer = tuple[np.ndarray, bool]
+
+
+@pytest.fixture(params=["process", "model"])
+def server(request: pytest.FixtureRequest, serve: "Callable[..., ServerProcess]", tmp_path: Path) -> "ServerProcess":
+    write_model(tmp_path / "models", "m", MODEL, CONFIG.replace("ISOLATION", request.param))
+    return serve(tmp_path / "models")
+
+
+def addresses(server: "ServerProcess") -> dict[str, str]:
+    lines = [server.wait_for(r"(http|grpc) frontend listens at \S*?([\d.]+:\d+)") for _ in range(2)]
+    return {each.group(1): each.group(2) for each in lines}
+
+
+def infer(client: Any, library: Any, x: np.ndarray, z: np.ndarray) -> Answer:
+    inputs = []
+    for name, array in (("X", x), ("Z", z)):
+        tensor = library.InferInput(name, list(array.shape), "FP32")
+        tensor.set_data_from_numpy(array)
+        inputs.append(tensor)
+    answer = client.infer("m", inputs)
+    return answer.as_numpy("Y"), bool(answer.as_numpy("W")[0])
+
+
+def test_inputs_over_http_are_read_where_they_were_received(server: "ServerProcess") -> None:
+    rng = np.random.default_rng(1)
+    with http.InferenceServerClient(addresses(server)["http"]) as client:
+        for size in (30_000, 150_000, 1_000_000) * 6:
+            x, z = rng.random((2, size), np.float32)
+            total, where = infer(client, http, x, z)
+            assert np.array_equal(total, x + z)
+            assert where
+        for _ in range(MOST_BYTES // (8 << 20) + 10):  # more than there is room for, if none were free again
+            assert infer(client, http, x, z)[1]
+
+
+def test_bodies_of_a_process_that_has_ended_are_free(server: "ServerProcess") -> None:
+    ones = np.ones(1_000_000, np.float32)
+    with http.InferenceServerClient(addresses(server)["http"]) as client:
+        for _ in range(3):
+            with pytest.raises(http.InferenceServerException, match=r"exit code 7|not ready|no instance"):
+                infer(client, http, ones * 7, ones)
+            while True:
+                try:
+                    assert infer(client, http, ones, ones)[1]
+                    break
+                except http.InferenceServerException:
+                    continue
+        for _ in range(MOST_BYTES // (8 << 20) + 10):
+            assert infer(client, http, ones, ones)[1]
+
+
+def test_inputs_over_grpc_arrive(server: "ServerProcess") -> None:
+    rng = np.random.default_rng(2)
+    with grpc.InferenceServerClient(addresses(server)["grpc"]) as client:
+        for size in (30_000, 1_000_000) * 3:
+            x, z = rng.random((2, size), np.float32)
+            assert np.array_equal(infer(client, grpc, x, z)[0], x + z)
