@@ -146,4 +146,5 @@ def test_an_empty_repository_and_one_of_loose_files_are_warned_of_with_what_to_d
     (tmp_path / "fraud.py").write_text("")
     (warning,) = files_of(tmp_path).warnings()
 
-    assert f"write naiad serve {tmp_path}/fraud.py, or move it to {tmp_path}/fraud/1/model.py" in warning
+    assert f"write naiad serve {tmp_path}/fraud.py, or add --model-name=fraud, or move it to" in warning
+    assert warning.endswith(f"{tmp_path}/fraud/1/model.py")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from naiad import PluginRegistry
 from naiad.options import Option, Settings
-from naiad_cli.model_files import ModelFiles
+from naiad_cli.model_files import MODEL_NAME, ModelFiles
 from naiad_cli.options import add_options, chosen_values, in_order
 from naiad_cli.parser import Parser, Subparsers
 
@@ -21,8 +21,9 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
         "read and completed as by naiad serve, but not loaded. The exit status is 1 if there is any problem.",
     )
     parser.add_argument("repositories", nargs="+", metavar="DIR|FILE", help="a model repository, or a model file")
-    add_options(parser, _options(), "how configurations are read")
-    parser.rewrite = lambda words: in_order(words, _options())
+    options = (*_options(), MODEL_NAME)
+    add_options(parser, options, "how configurations are read")
+    parser.rewrite = lambda words: in_order(words, options)
     parser.set_defaults(run=run)
 
 
@@ -35,7 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     registry.check()
     settings = Settings(registry.options(), chosen_values(_options(), arguments))
-    with ModelFiles(arguments.repositories, registry) as files:
+    name = chosen_values([MODEL_NAME], arguments).get(MODEL_NAME.name, "")
+    with ModelFiles(arguments.repositories, registry, name) as files:
         for warning in files.warnings():
             print(f"warning: {warning}", file=sys.stderr)
         models = ModelInspector(registry, settings).problems(files.repositories)

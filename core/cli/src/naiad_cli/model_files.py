@@ -9,13 +9,24 @@ from types import TracebackType
 
 from naiad import PluginRegistry
 from naiad.errors import ConfigError, InvalidArgumentError
+from naiad.options import Option
+from naiad_cli.bare_folders import LinkedFolder, has_model_file, is_model_folder, linked_folder, loose_file
 from naiad_config import ModelConfig
 from naiad_config.detection import KNOWN_FORMATS
 from naiad_config.escapes import quoted
-from naiad_config.repository import version_numbers
+from naiad_config.repository import is_folder_name
 from naiad_config.text import parse_text
 
 _REFRESH_SECONDS = 0.5
+
+MODEL_NAME = Option(
+    "model-name",
+    "",
+    "the name of the model, where what is served is a FILE or the folder of one model; models of a repository keep "
+    "theirs",
+    metavar="NAME",
+)
+"""The option that names a model on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +53,58 @@ class ModelFile:
                 yield path
 
 
+class LooseFile(ModelFile):
+    """The model file of a bare folder: all of the folder belongs to the model, and its `config.pbtxt` counts."""
+
+    __slots__ = ()
+
+    @property
+    def configuration(self) -> Path:
+        """The configuration of the folder."""
+        return self.path.with_name("config.pbtxt")
+
+    def neighbours(self) -> Iterator[Path]:
+        """Everything else in the folder."""
+        yield from (path for path in sorted(self.path.parent.iterdir()) if path not in (self.path, self.configuration))
+
+
 class ModelFiles:
     """The repositories for what was named on the command line: folders as they are, files in a temporary one.
 
     In the temporary repository a model is a folder of links, with a configuration that names backend and file. `files`
-    are the model files. Raises InvalidArgumentError for a file that no backend reads and for the folder of a model,
-    NotFoundError with what to install where the backend is missing.
+    are the model files. With a `name` the one word that there is may also be the folder of a model, or one with nothing
+    but model files, and the model has this name. Raises InvalidArgumentError for a file that no backend reads and for
+    the folder of a model without a name, NotFoundError with what to install where the backend is missing.
     """
 
-    def __init__(self, words: Sequence[str], registry: PluginRegistry) -> None:
+    def __init__(self, words: Sequence[str], registry: PluginRegistry, name: str = "") -> None:
         self._registry = registry
-        files = [Path(word).absolute() for word in words if Path(word).is_file()]
+        self._name = name
+        _check_name(name, words)
+        paths = [Path(word).absolute() for word in words if Path(word).is_file()]
         folders = [word for word in words if not Path(word).is_file()]
+        bare = [model for word in folders if name and (model := self._bare(Path(word).absolute())) is not None]
+        if bare:
+            folders = []
         for word in folders:
             self._refuse_model_folder(Path(word))
-        self.files = tuple(ModelFile(path, path.stem, self._backend_of(path)) for path in files)
+        self.files = (
+            *(ModelFile(path, name or path.stem, self._backend_of(path)) for path in paths),
+            *(model for model in bare if isinstance(model, ModelFile)),
+        )
+        self._linked = tuple(model for model in bare if isinstance(model, LinkedFolder))
         for first in self.files:
             for other in self.files:
                 if first.name == other.name and first is not other:
                     raise InvalidArgumentError(
                         f"'{first.path}' and '{other.path}' are both model '{first.name}'; rename one of the files"
                     )
-        self._temporary = tempfile.TemporaryDirectory(prefix="naiad-") if self.files else None
+        self._temporary = tempfile.TemporaryDirectory(prefix="naiad-") if self.files or bare else None
         self._over = threading.Event()
         for file in self.files:
             self._write(file)
+        for model in self._linked:
+            model.write(self._folder(model.name))
         self.repositories = (*folders, *([self._temporary.name] if self._temporary else []))
 
     def __enter__(self) -> "ModelFiles":
@@ -93,30 +131,51 @@ class ModelFiles:
         """The text with the user's paths in place of those of the temporary repository."""
         if self._temporary is None or self._temporary.name not in text:
             return text
+        for model in self._linked:
+            text = text.replace(f"{self._temporary.name}/{model.name}", str(model.path))
         for file in self.files:
             folder = f"{self._temporary.name}/{file.name}"
             source = file.configuration if file.configuration.is_file() else file.path
             text = text.replace(f"{folder}/config.pbtxt", str(source)).replace(f"{folder}/1/", f"{file.path.parent}/")
             text = text.replace(f"{folder}/1", str(file.path.parent)).replace(folder, str(file.path))
-        return text.replace(self._temporary.name, ", ".join(str(file.path) for file in self.files))
+        paths = [*(file.path for file in self.files), *(model.path for model in self._linked)]
+        return text.replace(self._temporary.name, ", ".join(map(str, paths)))
 
     def warnings(self) -> Iterator[str]:
-        """A sentence for each folder that has no model, with what to do."""
+        """A sentence for each folder that has no model, and for a name that nothing has, with what to do."""
+        if self._name and self._temporary is None and not (Path(self.repositories[0]) / self._name).is_dir():
+            yield (
+                f"--{MODEL_NAME.name}={self._name} names no model: '{self.repositories[0]}' is a model repository, "
+                "whose models keep the names of their folders"
+            )
         for word in self.repositories:
             folder = Path(word)
             if not folder.is_dir() or any(each.is_dir() for each in folder.iterdir() if each.name[0] not in "._"):
                 continue
             loose = sorted(each for each in folder.iterdir() if each.suffix in self._suffixes())
             advice = (
-                f"write naiad serve {loose[0]}, or move it to {folder}/{loose[0].stem}/1/model{loose[0].suffix}"
+                f"write naiad serve {loose[0]}, or add --{MODEL_NAME.name}={loose[0].stem}, or move it to "
+                f"{folder}/{loose[0].stem}/1/model{loose[0].suffix}"
                 if loose
                 else f"naiad new model NAME --directory {folder} writes one, and naiad serve model.py serves a file"
             )
             yield f"model repository '{word}' has no model: it has no folder with a version folder such as 1/; {advice}"
 
+    def _model_files(self) -> Sequence[str]:
+        """The names of files and folders that mark a version folder, in the order of detection."""
+        of_backends = [name for backend in self._registry.backends().values() for name in backend.traits.files]
+        return list(dict.fromkeys([*(known.file for known in KNOWN_FORMATS), *of_backends]))
+
     def _suffixes(self) -> set[str]:
-        names = [name for backend in self._registry.backends().values() for name in backend.traits.files]
-        return {PurePath(name).suffix for name in (*names, *(known.file for known in KNOWN_FORMATS))}
+        return {PurePath(name).suffix for name in self._model_files()}
+
+    def _bare(self, path: Path) -> ModelFile | LinkedFolder | None:
+        """The model of a bare folder, None for a repository."""
+        linked = linked_folder(path, self._name, self._model_files())
+        if linked is not None:
+            return linked
+        file = loose_file(path, self._model_files(), self._suffixes())
+        return None if file is None else LooseFile(file, self._name, self._backend_of(file))
 
     def _backend_of(self, path: Path) -> str:
         for known in KNOWN_FORMATS:
@@ -130,42 +189,36 @@ class ModelFiles:
 
     def _refuse_model_folder(self, path: Path) -> None:
         """Raise InvalidArgumentError, with what to write, for a model's or a version's folder."""
-        names = {name for backend in self._registry.backends().values() for name in backend.traits.files}
-        names |= {known.file for known in KNOWN_FORMATS}
-
-        def has_model_file(folder: Path) -> bool:
-            return folder.is_dir() and any(each.name in names for each in folder.iterdir())
-
-        path = path.absolute()
-        versions = version_numbers(path)
-        if versions and (
-            (path / "config.pbtxt").is_file() or any(has_model_file(path / str(version)) for version in versions)
-        ):
+        path, names = path.absolute(), self._model_files()
+        if is_model_folder(path, names):
             model = path
-        elif path.name.isdigit() and has_model_file(path):
+        elif path.name.isdigit() and has_model_file(path, names):
             model = path.parent
         else:
             return
         raise InvalidArgumentError(
             f"'{path}' is the folder of {'model' if model is path else 'a version of model'} '{model.name}', "
-            f"not a model repository; write naiad serve {model.parent} (with --model-control-mode=explicit "
-            f"--load-model={model.name} for this model alone)"
+            f"not a model repository; add --{MODEL_NAME.name}={model.name}, or write naiad serve {model.parent} (with "
+            f"--model-control-mode=explicit --load-model={model.name} for this model alone)"
         )
 
     def _write(self, file: ModelFile) -> None:
-        folder = self._folder(file)
+        folder = self._version(file)
         folder.mkdir(parents=True)
         (folder / file.path.name).symlink_to(file.path)
         if file.backend != "python":
             self._link_neighbours(file)
         (folder.parent / "config.pbtxt").write_text(_configuration(file), encoding="utf-8")
 
-    def _folder(self, file: ModelFile) -> Path:
-        return Path(self._temporary.name if self._temporary else "", file.name, "1")
+    def _folder(self, name: str) -> Path:
+        return Path(self._temporary.name if self._temporary else "", name)
+
+    def _version(self, file: ModelFile) -> Path:
+        return self._folder(file.name) / "1"
 
     def _link_neighbours(self, file: ModelFile) -> None:
         links = {path.name: path for path in file.neighbours()}
-        folder = self._folder(file)
+        folder = self._version(file)
         for link in folder.iterdir():
             if not link.exists() and link.name != file.path.name:
                 link.unlink()
@@ -176,7 +229,7 @@ class ModelFiles:
     def _refresh(self) -> None:
         for file in self.files:
             self._link_neighbours(file)
-            configuration = self._folder(file).parent / "config.pbtxt"
+            configuration = self._folder(file.name) / "config.pbtxt"
             text = _configuration(file)
             if configuration.read_text(encoding="utf-8") != text:
                 configuration.write_text(text, encoding="utf-8")
@@ -187,6 +240,18 @@ class ModelFiles:
                 self._refresh()
             except OSError:  # the folder changes while it is read; the next look sees it whole
                 continue
+
+
+def _check_name(name: str, words: Sequence[str]) -> None:
+    """Raise InvalidArgumentError for a name that no folder can have, or one for several words."""
+    if name and (not is_folder_name(name) or name.startswith((".", "__"))):
+        raise InvalidArgumentError(
+            f"--{MODEL_NAME.name}={name} is not the name of a model; it becomes that of a folder"
+        )
+    if name and len(words) != 1:
+        raise InvalidArgumentError(
+            f"--{MODEL_NAME.name}={name} names one model, and there are {len(words)} words to serve: {', '.join(words)}"
+        )
 
 
 def _configuration(file: ModelFile) -> str:

@@ -15,7 +15,7 @@ from naiad.errors import InvalidArgumentError
 from naiad.options import Option, Settings, boolean
 from naiad.server import Named
 from naiad_cli.logs import logging_to
-from naiad_cli.model_files import ModelFiles
+from naiad_cli.model_files import MODEL_NAME, ModelFiles
 from naiad_cli.options import add_options, chosen_values, in_order, refuse_unknown
 from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.process_end import end_process, end_process_later, flush
@@ -35,6 +35,7 @@ _OWN_OPTIONS = (
         boolean,
     ),
     Option("access-log", "off", "log a line for each request, in this form", choices=("off", "text", "json")),
+    MODEL_NAME,
 )
 """Options of this command that are not the server's."""
 
@@ -95,7 +96,10 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     status_line = _status_line(settings)
     stdout, stderr = (status_line.above(each) if status_line else each for each in (sys.stdout, sys.stderr))
     _allow_many_files()
-    with ModelFiles(words, registry) as files, logging_to(settings, stdout, stderr, files.in_words_of_user) as log:
+    with (
+        ModelFiles(words, registry, own.get(MODEL_NAME.name, "")) as files,
+        logging_to(settings, stdout, stderr, files.in_words_of_user) as log,
+    ):
         values["model-repository"] = files.repositories
         if settings["model-control-mode"] == "poll":
             files.follow()
