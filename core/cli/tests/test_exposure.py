@@ -50,3 +50,7 @@ def test_only_the_open_frontend_is_named() -> None:
 
 def test_frontends_that_are_not_installed_do_not_count() -> None:
     assert exposure({"model-control-mode": "none"}) == ""
+
+
+def test_a_server_that_needs_keys_has_nothing_to_say() -> None:
+    assert exposure(OPEN, has_keys=True) == ""

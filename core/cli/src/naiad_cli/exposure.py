@@ -10,11 +10,14 @@ _FRONTENDS = (
 )
 
 
-def exposure(settings: Mapping[str, Any]) -> str:
+def exposure(settings: Mapping[str, Any], has_keys: bool = False) -> str:
     """A sentence for the log if a frontend listens beyond this machine without any restricted API, else "".
 
-    `settings` are the values of all options by name; those of frontends that are not installed are missing.
+    `settings` are the values of all options by name; those of frontends that are not installed are missing. A server
+    that `has_keys` needs an API key for every call, and has nothing to say.
     """
+    if has_keys:
+        return ""
     open_ones = {
         name: settings[address]
         for name, allowed, address, restricted in _FRONTENDS

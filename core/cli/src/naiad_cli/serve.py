@@ -36,6 +36,7 @@ _OWN_OPTIONS = (
     ),
     Option("access-log", "off", "log a line for each request, in this form", choices=("off", "text", "json")),
     MODEL_NAME,
+    Option("api-keys", "", "the API keys that callers of HTTP and gRPC need, hashed, TOML", metavar="FILE"),
 )
 """Options of this command that are not the server's."""
 
@@ -107,8 +108,18 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
             warnings += files.warnings()
         for warning in warnings:
             _logger.warning("%s", warning)
+        keys = _api_keys(own.get("api-keys", ""))
         with _access_log(own.get("access-log", "off")) as services:
-            return _serve(files, values, registry, settings, status_line, [log, *services])
+            return _serve(files, values, registry, settings, status_line, [log, *keys, *services])
+
+
+def _api_keys(path: str) -> Sequence[Named]:
+    """The service of the API keys in that file; none without a file. Raises InvalidArgumentError for a bad one."""
+    if not path:
+        return ()
+    from naiad_kit.frontends.api_keys import ApiKeys
+
+    return (ApiKeys(path),)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from naiad_cli.supervisor import report_serving
 from naiad_cli.tables import print_table
 from naiad_cli.terminal import StatusLine
 from naiad_cli.watchdog import watching
+from naiad_kit.frontends.api_keys import ApiKeys
 from naiad_kit.frontends.byte_budget import ByteBudget
 
 _logger = logging.getLogger("naiad")
@@ -47,6 +48,7 @@ async def serve(
     `services` are those of this process, such as the control of its log; `runner` runs the event loop that this is
     called on, where that is not the main thread alone.
     """
+    keys = next((service for service in services if isinstance(service, ApiKeys)), None)
     server = naiad.Server(options=options, runner=runner, services=services)
     stop = _stop_signal(server)
     _logger.info("naiad %s serves %s", naiad.__version__, ", ".join(server.settings["model-repository"]))
@@ -64,7 +66,7 @@ async def serve(
         _logger.debug("the server cannot start", exc_info=True)
         return ServerEnd(1)
     if not interrupted:
-        if notice := exposure(server.settings):
+        if notice := exposure(server.settings, keys is not None):
             _logger.warning("%s", notice)
         _settle_memory()
         if runner is not None:
@@ -78,8 +80,11 @@ async def serve(
         def has_work() -> bool:
             return budget.reserved > 0 or server.has_work()
 
+        following = loop.create_task(keys.follow()) if keys is not None else None
         with watching(loop, limit), caring_for_memory(loop, has_work):
             await stop.wait()
+        if following is not None:
+            following.cancel()
     ended = await server.stop(0.0 if interrupted else server.settings["lame-duck-secs"])
     _logger.info("stopped" if ended else "stopped with requests unanswered")
     return ServerEnd(0 if ended else 1, threads_remain=interrupted or not ended)

@@ -1,10 +1,11 @@
-"""Admission of calls, for every transport: restrictions, the limit of calls in flight, and the end of the server."""
+"""Admission of calls, for every transport: API keys, restrictions, the limit of calls in flight, and the end."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from naiad_grpc.statuses import Code, RpcError
+from naiad_kit.frontends.api_keys import ApiKeys, Refusal, credential_of
 from naiad_kit.frontends.restrictions import RestrictedApis
 
 SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
@@ -16,7 +17,7 @@ _ALWAYS_ANSWERED = frozenset(("health", "metadata"))
 class Admission:
     """Counts the calls in flight, and refuses those that must not begin."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: Mapping[str, Any], keys: ApiKeys | None = None) -> None:
         """Raises InvalidArgumentError for a bad rule of `--grpc-restricted-protocol`."""
         restricted: Sequence[str] = settings["grpc-restricted-protocol"]
         self.ending = False
@@ -24,7 +25,8 @@ class Admission:
         self._unlimited = 0
         self._most_calls: int = settings["grpc-max-calls"]
         self._restrictions = RestrictedApis("--grpc-restricted-protocol", restricted, HEADER_PREFIX)
-        self._restricted = bool(restricted)
+        self._keys = keys
+        self._restricted = bool(restricted) or keys is not None
         self._idle = asyncio.Event()
 
     @property
@@ -47,6 +49,10 @@ class Admission:
                 f"{self._limited} calls are in flight, and --grpc-max-calls allows {self._most_calls}; try again "
                 "later, or raise the option",
             )
+        metadata = list(metadata)
+        refusal = None if self._keys is None else self._keys.refusal(credential_of(metadata), api)
+        if refusal is not None:
+            return refused_key(refusal)
         required = self._restrictions.refusal(api, metadata)
         if not required:
             return None
@@ -76,3 +82,8 @@ class Admission:
         """Wait, once it ends, until no call is in flight."""
         if self.in_flight:
             await self._idle.wait()
+
+
+def refused_key(refusal: Refusal) -> RpcError:
+    """The status of a call that the API keys refuse."""
+    return RpcError(Code.PERMISSION_DENIED if refusal.is_known else Code.UNAUTHENTICATED, refusal.message)

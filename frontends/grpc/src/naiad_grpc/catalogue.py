@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from naiad_grpc.access_lines import lines_of
 from naiad_grpc.inference import make_inference
+from naiad_grpc.keyed_calls import keyed
 from naiad_grpc.messages import SERVICE
 from naiad_grpc.service.health import HealthRpcs
 from naiad_grpc.service.metadata import MetadataRpcs
@@ -14,6 +15,7 @@ from naiad_grpc.service.repository import RepositoryRpcs
 from naiad_grpc.service.settings import SettingsRpcs
 from naiad_grpc.service.shared_memory import SharedMemoryRpcs
 from naiad_grpc.service.statistics import StatisticsRpcs
+from naiad_kit.frontends.api_keys import api_keys_of
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
@@ -25,7 +27,7 @@ def operations(server: "ServerApi", stopping: asyncio.Event) -> list[Operation]:
     `stopping` is set when the frontend begins to stop. Raises InvalidArgumentError for an invalid option.
     """
     inference = make_inference(server)
-    others = [
+    others: list[Operation] = [
         *HealthRpcs(server, stopping).operations(),
         *MetadataRpcs(server).operations(),
         *StatisticsRpcs(server).operations(),
@@ -34,6 +36,9 @@ def operations(server: "ServerApi", stopping: asyncio.Event) -> list[Operation]:
         *SettingsRpcs(server).operations(),
         *ReflectionRpcs().operations(),
     ]
+    keys = api_keys_of(server)
+    if keys is not None:
+        others = [keyed(each, keys) for each in others]
     lines = lines_of(server)
     return [
         UnaryOperation(f"/{SERVICE}/ModelInfer", "inference", inference.infer, inference.begin),

@@ -10,12 +10,15 @@ from naiad_grpc.inference_intake import ExplainedContext
 from naiad_grpc.service.operations import Operation, StreamOperation, UnaryOperation
 from naiad_grpc.statuses import RpcError, rpc_error
 from naiad_kit.explaining import EXPLAIN_HEADER
+from naiad_kit.frontends.api_keys import ApiKeys
 from naiad_kit.frontends.embedding import Call, Rpc, StatusError, StreamRpc
 
 
-def embedded_rpcs(operations: Iterable[Operation], settings: Mapping[str, Any]) -> list[Rpc | StreamRpc]:
+def embedded_rpcs(
+    operations: Iterable[Operation], settings: Mapping[str, Any], keys: ApiKeys | None = None
+) -> list[Rpc | StreamRpc]:
     """The operations as RPCs that raise StatusError. Raises InvalidArgumentError for a bad rule of restriction."""
-    admission = Admission(settings)
+    admission = Admission(settings, keys)
     return [
         Rpc(each.path, _unary(each, admission))
         if isinstance(each, UnaryOperation)

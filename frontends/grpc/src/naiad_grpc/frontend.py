@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from naiad_kit.frontends.addresses import UNIX
+from naiad_kit.frontends.api_keys import api_keys_of
 from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.forking import keep_from_children
 from naiad_kit.frontends.ports import refuse_shared_ports
@@ -61,7 +62,7 @@ class GrpcFrontend:
         from naiad_grpc.catalogue import operations
         from naiad_grpc.embedded import embedded_rpcs
 
-        return embedded_rpcs(operations(server, self._stopping), server.settings)
+        return embedded_rpcs(operations(server, self._stopping), server.settings, api_keys_of(server))
 
     async def stop(self, grace: float) -> None:
         """Refuse new calls, finish calls in flight within `grace` seconds, then close all connections."""
@@ -76,14 +77,14 @@ def _make_listener(server: "ServerApi", stopping: asyncio.Event) -> Listener:
     """The listener of the transport that the options name. protobuf, hpack and grpcio are imported here."""
     from naiad_grpc.catalogue import operations
 
-    settings = server.settings
+    settings, keys = server.settings, api_keys_of(server)
     if settings["grpc-transport"] == "naiad":
         from naiad_grpc.server import listener as naiad
 
-        return naiad.Listener(operations(server, stopping), settings, server.service(ByteBudget))
+        return naiad.Listener(operations(server, stopping), settings, server.service(ByteBudget), keys)
     # grpcio's core reads this when it is imported. It writes bytes of clients to stderr, which could forge lines of our
     # log, and filled a disk with 458 MB in three seconds.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from naiad_grpc.grpcio import listener as grpcio
 
-    return grpcio.Listener(operations(server, stopping), settings, server.service(ByteBudget))
+    return grpcio.Listener(operations(server, stopping), settings, server.service(ByteBudget), keys)

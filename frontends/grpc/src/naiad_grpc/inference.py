@@ -10,7 +10,8 @@ from naiad.errors import NaiadError
 from naiad.types import Request, Response, Trace
 from naiad_grpc.access_lines import CallLine, lines_of
 from naiad_grpc.codec import COSTLY_BYTES, Encoder, ResponseForm, TakesLong, request_id_of
-from naiad_grpc.inference_intake import CallContext, Decoded, Intake
+from naiad_grpc.inference_intake import CallContext, Decoded
+from naiad_grpc.keyed_calls import make_intake
 from naiad_grpc.service.operations import RpcResult
 from naiad_grpc.statuses import Code, RpcError, rpc_error, too_long
 from naiad_grpc.streaming import InferStream
@@ -38,7 +39,7 @@ class Inference:
         self._server = server
         self._most = most
         self._threads = CodecThreads("naiad-grpc-codec")
-        self._intake = Intake(server, forwarding, self._threads)
+        self._intake = make_intake(server, forwarding, self._threads)
         self._encoder = Encoder(self._batches, server.labels)
         self._large_encoder = Encoder(self._batches, server.labels, sys.maxsize)
         self._lines = lines_of(server)

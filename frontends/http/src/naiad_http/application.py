@@ -92,7 +92,7 @@ def _route(path: str, operations: Sequence[Operation], restrictions: Restriction
 
 def _restricted(operation: Operation, restrictions: Restrictions) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        restrictions.check(operation.api, request.headers.raw)
+        restrictions.check(operation.api, request.headers.raw, request.path_params.get("model", ""))
         try:
             return await operation.endpoint(request)
         except (NaiadError, HttpError):

@@ -19,6 +19,7 @@ from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 from naiad_http.route_table import RouteTable
 from naiad_kit.access_log import access_log_of
+from naiad_kit.frontends.api_keys import api_keys_of
 from naiad_kit.frontends.body_memory import body_memory_of
 from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.embedded_server import embedded_config
@@ -50,15 +51,19 @@ def make_listener(server: "ServerApi", stopping: Callable[[], bool], tls: ssl.SS
 
 def _assemble(server: "ServerApi", stopping: Callable[[], bool]) -> tuple[ConnectionContext, ASGIApp]:
     settings = server.settings
-    restrictions = Restrictions(settings["http-restricted-api"])
+    keys = api_keys_of(server)
+    restrictions = Restrictions(settings["http-restricted-api"], keys)
     request_heads = RequestHeadReader(settings["http-header-forward-pattern"], restrictions)
     limit: int = settings["http-max-input-size"]
     inference = Inference(server, limit, settings["http-max-json-output"])
     every = operations(server, limit, stopping, inference.threads)
+    heads = HeadReader(request_heads, RouteTable(every, restrictions))
+    if keys is not None:
+        keys.on_change(heads.forget)
     context = ConnectionContext(
         server.submit,
         inference,
-        HeadReader(request_heads, RouteTable(every, restrictions)),
+        heads,
         limit,
         most_pipelined=settings["http-max-pipelined-bytes"],
         limits=Limits.of(settings),

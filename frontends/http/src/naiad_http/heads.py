@@ -57,6 +57,10 @@ class HeadReader:
         """The head in these bytes, which end with the empty line. Raises HttpError for an invalid HTTP/1 request."""
         return self._cached(block) if len(block) <= _LONGEST_CACHED else self._parse(block)
 
+    def forget(self) -> None:
+        """Empty the cache: refusals that it holds may no longer be right."""
+        self._cached.cache_clear()
+
     def _parse(self, block: bytes) -> HttpHead:
         parts = _Parts()
         parser = httptools.HttpRequestParser(parts)

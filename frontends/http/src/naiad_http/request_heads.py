@@ -29,13 +29,14 @@ class RequestHeadReader:
         """The head of a request to that path (still percent-encoded); None if the path is not a route of inference.
 
         Raises InvalidArgumentError for an invalid header or version, and for a compressed body to an action that
-        does not accept one; HttpError 403 for a restricted API.
+        does not accept one; HttpError 401 or 403 for a restricted API.
         """
         route = ACTION_PATH.fullmatch(raw_path)
         if route is None:
             return None
         lowered = {name.lower(): value for name, value in headers}
-        self._restrictions.check("inference", [(name.lower(), value) for name, value in headers])
+        model = unquote(route[1].decode("latin-1"), errors="replace")
+        self._restrictions.check("inference", [(name.lower(), value) for name, value in headers], model)
         action = route[3].decode()
         header_length = None
         if action == "infer":
@@ -43,7 +44,7 @@ class RequestHeadReader:
         else:
             _refuse_compressed(lowered.get(b"content-encoding", b""), action)
         return RequestHead(
-            model_name=unquote(route[1].decode("latin-1"), errors="replace"),
+            model_name=model,
             version=read_version(route[2].decode()) if route[2] else 0,
             header_length=header_length,
             timeout=_timeout(lowered.get(b"request-timeout")),

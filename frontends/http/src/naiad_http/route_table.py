@@ -13,7 +13,7 @@ from naiad_http.statuses import HttpError
 
 
 class RouteTable:
-    """Refuses requests by method, path and headers, as the routes themselves do: 404, 405, and 403 if restricted."""
+    """Refuses requests by method, path and headers, as the routes themselves do: 404, 405, and 401 or 403."""
 
     def __init__(self, operations: Iterable[Operation], restrictions: Restrictions) -> None:
         self._restrictions = restrictions
@@ -32,14 +32,14 @@ class RouteTable:
         if ACTION_PATH.fullmatch(raw_path):
             return None if method == "POST" else not_allowed(["POST"])
         path = unquote(raw_path.decode("latin-1"))
-        matches = [apis for pattern, apis in self._patterns if pattern.match(path)]
+        matches = [(match, apis) for pattern, apis in self._patterns if (match := pattern.match(path))]
         if not matches:
             return HttpError(404, "Not Found")
-        api = next((apis[method] for apis in matches if method in apis), None)
-        if api is None:
-            return None if method == "HEAD" else not_allowed({name for apis in matches for name in apis})
+        match, api = next(((match, apis[method]) for match, apis in matches if method in apis), (None, ""))
+        if match is None:
+            return None if method == "HEAD" else not_allowed({name for _, apis in matches for name in apis})
         try:
-            self._restrictions.check(api, headers)
+            self._restrictions.check(api, headers, match.groupdict().get("model", ""))
         except HttpError as error:
             return error
         return None

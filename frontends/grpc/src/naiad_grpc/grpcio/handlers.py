@@ -18,6 +18,7 @@ from naiad_grpc.inference_intake import ExplainedContext
 from naiad_grpc.service.operations import Operation, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, rpc_error
 from naiad_kit.explaining import EXPLAIN_HEADER
+from naiad_kit.frontends.api_keys import ApiKeys
 from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES, ByteBudget
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -26,10 +27,16 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Looks up the handler of each call, and counts the calls in flight."""
 
-    def __init__(self, operations: Iterable[Operation], settings: Mapping[str, Any], budget: ByteBudget) -> None:
+    def __init__(
+        self,
+        operations: Iterable[Operation],
+        settings: Mapping[str, Any],
+        budget: ByteBudget,
+        keys: ApiKeys | None = None,
+    ) -> None:
         """Raises InvalidArgumentError for a bad rule of `--grpc-restricted-protocol`."""
         self._budget = budget
-        self._admission = Admission(settings)
+        self._admission = Admission(settings, keys)
         served = list(operations)
         self._apis = {each.path: each.api for each in served}
         self._handlers = {each.path: self._handler(each, each.answer) for each in served}

@@ -13,6 +13,7 @@ from naiad_grpc.grpcio.credentials import server_certificates
 from naiad_grpc.grpcio.handlers import Handlers
 from naiad_grpc.service.operations import Operation
 from naiad_kit.frontends.addresses import cannot_listen
+from naiad_kit.frontends.api_keys import ApiKeys
 from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.endpoints import open_endpoint
 from naiad_kit.frontends.renewal import CertificateRenewal
@@ -24,13 +25,19 @@ _FLUSH_SECONDS = 0.25
 class Listener:
     """Serves these operations, configured by the options."""
 
-    def __init__(self, operations: Iterable[Operation], settings: Settings, budget: ByteBudget) -> None:
+    def __init__(
+        self,
+        operations: Iterable[Operation],
+        settings: Settings,
+        budget: ByteBudget,
+        keys: ApiKeys | None = None,
+    ) -> None:
         """Large messages are charged to the `budget`. Raises InvalidArgumentError for an invalid option."""
         logging.getLogger("grpc._cython.cygrpc").addFilter(is_worth_a_record)
         self._settings = settings
         self._certificates = server_certificates(settings)
         self._renewing: asyncio.Task[None] | None = None
-        self._handlers = Handlers(operations, settings, budget)
+        self._handlers = Handlers(operations, settings, budget, keys)
         self._server = grpc.aio.server(options=channel_arguments(settings))
         self._server.add_generic_rpc_handlers((self._handlers,))
 

@@ -20,6 +20,7 @@ from naiad_grpc.server.shared import ListenerContext
 from naiad_grpc.service.operations import Operation
 from naiad_grpc.wire.compression import LEVELS
 from naiad_kit.frontends.addresses import UNIX
+from naiad_kit.frontends.api_keys import ApiKeys
 from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.endpoints import Endpoint, open_endpoint
 from naiad_kit.frontends.open_files import open_file_limit
@@ -38,11 +39,17 @@ _NEVER = 86400.0
 class Listener:
     """Serves these operations, configured by the options."""
 
-    def __init__(self, operations: Iterable[Operation], settings: Settings, budget: ByteBudget) -> None:
+    def __init__(
+        self,
+        operations: Iterable[Operation],
+        settings: Settings,
+        budget: ByteBudget,
+        keys: ApiKeys | None = None,
+    ) -> None:
         """Large messages are charged to the `budget`. Raises InvalidArgumentError for an invalid option."""
         self._settings = settings
         self._tls = tls_context(settings)
-        self._admission = Admission(settings)
+        self._admission = Admission(settings, keys)
         self._context = ListenerContext(
             loop=asyncio.get_running_loop(),
             admission=self._admission,
