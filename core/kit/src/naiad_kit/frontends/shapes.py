@@ -1,4 +1,4 @@
-"""Validation of shapes from the wire, before anything is computed with them."""
+"""Shapes from the wire: their validation, before anything is computed with them, and shapes that follow from a count."""
 
 from collections.abc import Sequence
 from math import prod
@@ -32,3 +32,21 @@ def count_elements(shape: Sequence[int], itemsize: int, name: str) -> int:
             f"byte size overflow for input '{name}': {elements} elements of {itemsize} bytes each"
         )
     return 0 if 0 in shape else elements
+
+
+def deduced_shape(dims: tuple[int, ...], count: int, name: str) -> tuple[int, ...]:
+    """`dims` without -1, for `count` elements of input `name`: the innermost -1 takes all of them, the others 1.
+
+    Raises InvalidArgumentError if the fixed dimensions do not divide the number of elements.
+    """
+    fixed = prod(dim for dim in dims if dim != -1)
+    variable, remainder = divmod(count, fixed) if fixed else (0, count)
+    if remainder or (-1 not in dims and variable != 1):
+        raise InvalidArgumentError(
+            f"The schema can not convert input '{name}' to tensor with proper shape: "
+            f"the model asks for {list(dims)}, the request has {count} elements"
+        )
+    if -1 not in dims:
+        return dims
+    innermost = len(dims) - 1 - dims[::-1].index(-1)
+    return tuple((variable if index == innermost else 1) if dim == -1 else dim for index, dim in enumerate(dims))

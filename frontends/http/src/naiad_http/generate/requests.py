@@ -13,8 +13,8 @@ from naiad_http.codec.parameters import read_parameters
 from naiad_http.codec.request_head import RequestHead
 from naiad_http.codec.tensors import ONLY_BINARY, array_of_json
 from naiad_http.generate.documents import BINARY
-from naiad_http.generate.shapes import deduced_shape
 from naiad_kit.buffers import Buffer
+from naiad_kit.frontends.shapes import deduced_shape
 from naiad_tensors.datatypes import tensor_type, wire_name
 from naiad_tensors.tensors import Tensor
 
