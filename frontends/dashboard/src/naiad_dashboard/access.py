@@ -14,6 +14,9 @@ CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+OWN_HEADER = "naiad-dashboard"
+"""The header that the dashboard's scripts send with each POST."""
+
 _HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -81,6 +84,16 @@ def is_same_origin(headers: Headers) -> bool:
     origin = headers.get("origin", "")
     host = headers.get("x-forwarded-host", "") or headers.get("host", "")
     return site in ("same-origin", "none") and (not origin or urlsplit(origin).netloc == host)
+
+
+def is_own_request(headers: Headers) -> bool:
+    """Whether a request that changes or runs something was made by a script of this dashboard.
+
+    Besides `is_same_origin` it has the header `naiad-dashboard` and a body of JSON: a page of another origin can send
+    neither without a preflight, which this server does not grant.
+    """
+    is_json = headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+    return is_json and headers.get(OWN_HEADER) == "1" and is_same_origin(headers)
 
 
 class Restrictions:

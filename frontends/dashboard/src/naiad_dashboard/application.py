@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from naiad.errors import NaiadError, UnsupportedError
-from naiad_dashboard.access import PathPrefix, Restrictions, SecurityHeaders
+from naiad.errors import InternalError, NaiadError, NotFoundError, UnavailableError, UnsupportedError
+from naiad_dashboard.access import PathPrefix, Restrictions, SecurityHeaders, is_own_request
+from naiad_dashboard.actions import Actions
 from naiad_dashboard.assets import serve_asset
 from naiad_dashboard.details import Details
 from naiad_dashboard.following import Follower
@@ -23,6 +24,7 @@ from naiad_dashboard.pages import Pages, Templates
 from naiad_dashboard.records import LogTail
 from naiad_dashboard.sampler import Sampler
 from naiad_dashboard.streams import Streams
+from naiad_dashboard.trying import Trials
 from naiad_kit.tracing import FollowsRequests, Tracing
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class Dashboard:
     """The dashboard of one server: `application` serves it until `stop`."""
 
     def __init__(self, server: "ServerApi") -> None:
+        """Raises InvalidArgumentError for an option that cannot be used."""
         self._server = server
         self._restrictions = Restrictions(server.settings)
         self._sampler = Sampler(server)
@@ -48,27 +51,34 @@ class Dashboard:
         self._follower = Follower(_tracing_of(server))
         self._details = Details(server, self._sampler, server.service(LogTail))
         self._templates = Templates(server)
-        self._pages = Pages(server, self._sampler, self._details, self._follower, self._templates)
+        self._trials = Trials(server, self._restrictions.refusal)
+        self._actions = Actions(server)
+        self._pages = Pages(server, self._sampler, self._details, self._follower, self._templates, self._trials)
         self.application = self._application()
 
     def stop(self) -> None:
-        """End all streams."""
+        """End all streams, and read no more forms."""
         self._sampler.stop()
+        self._trials.stop()
 
     def _application(self) -> ASGIApp:
-        pages = self._pages
+        pages, actions = self._pages, self._actions
         model = (*_OVERVIEW, "model-config", "logging")
+        version = "/models/{model}/versions/{version:int}"
         application = Starlette(
             routes=[
                 self._route("/", pages.models, *_OVERVIEW),
                 self._route("/models/{model}", pages.model, *model),
-                self._route("/models/{model}/versions/{version:int}", pages.model, *model),
+                self._route(version, pages.model, *model),
                 self._route("/ensembles", pages.ensembles, *_OVERVIEW, "model-config"),
                 self._route("/slow", pages.slow, "trace"),
                 self._route("/plugins", pages.plugins, "metadata"),
                 self._route("/events/models", self._models_events, *_OVERVIEW),
                 self._route("/events/models/{model}/versions/{version:int}", self._model_events, *model),
                 self._route("/events/slow", self._slow_events, "trace"),
+                self._post(f"{version}/trial", self._trials.run, "inference", "metadata"),
+                self._post(f"{version}/snippets", self._trials.snippets, "inference", "metadata"),
+                *(self._action_routes(actions) if actions.allowed else ()),
                 Route("/static/{path:path}", serve_asset),
             ],
             exception_handlers={HTTPException: self._on_http_error, NaiadError: self._on_error},
@@ -76,7 +86,43 @@ class Dashboard:
         application.router.redirect_slashes = False
         return SecurityHeaders(PathPrefix(application, self._server.settings["dashboard-root-path"]))
 
-    def _route(self, path: str, endpoint: Endpoint, *apis: str, methods: tuple[str, ...] = ("GET",)) -> Route:
+    def _action_routes(self, actions: Actions) -> list[Route]:
+        async def control(request: Request) -> Response:
+            return self._pages.control(request, actions.settings())
+
+        return [
+            self._route("/control", control, "metadata", "logging", "trace"),
+            self._post("/actions/load", actions.load, "model-repository", action=True),
+            self._post("/actions/unload", actions.unload, "model-repository", action=True),
+            self._post("/actions/logging", actions.logs, "logging", action=True),
+            self._post("/actions/trace", actions.trace, "trace", action=True),
+        ]
+
+    def _post(self, path: str, endpoint: Endpoint, *apis: str, action: bool = False) -> Route:
+        """A route for the scripts of this dashboard that answers in JSON; an `action` needs the token besides."""
+
+        async def guarded(request: Request) -> Response:
+            if not is_own_request(request.headers):
+                return _refused(403, "this request does not come from a page of this dashboard")
+            header = self._restrictions.refusal(apis, request.headers)
+            if header:
+                return _refused(403, f"this API is restricted, expecting header '{header}'", header=header)
+            token = self._actions.token
+            try:
+                if action and not (token is not None and await token.accepts(request.headers)):
+                    return _refused(401, "an action needs the token in the file of --dashboard-token-file", token=True)
+                return await endpoint(request)
+            except NaiadError as error:
+                return _refused(_status(error), str(error))
+            except HTTPException:
+                raise
+            except Exception:
+                _logger.exception("the dashboard failed at '%s'", request.url.path)
+                return _refused(500, "the dashboard failed; the server's log says why")
+
+        return Route(path, guarded, methods=["POST"])
+
+    def _route(self, path: str, endpoint: Endpoint, *apis: str) -> Route:
         """A route for callers that may use these groups of calls."""
 
         async def restricted(request: Request) -> Response:
@@ -97,7 +143,7 @@ class Dashboard:
                 _logger.exception("the dashboard failed at '%s'", request.url.path)
                 return PlainTextResponse("the dashboard failed; the server's log says why\n", 500)
 
-        return Route(path, restricted, methods=list(methods))
+        return Route(path, restricted)
 
     # Live streams
 
@@ -159,6 +205,16 @@ class Dashboard:
 
     async def _on_error(self, request: Request, error: Exception) -> Response:
         return self._templates.page(request, "message.html", 400, title="Refused", text=str(error))
+
+
+def _refused(status: int, error: str, **members: Any) -> Response:
+    return JSONResponse({"error": error, **members}, status)
+
+
+def _status(error: NaiadError) -> int:
+    if isinstance(error, NotFoundError):
+        return 404
+    return 503 if isinstance(error, UnavailableError) else 500 if isinstance(error, InternalError) else 400
 
 
 def _tracing_of(server: "ServerApi") -> FollowsRequests | None:

@@ -27,5 +27,12 @@ OPTIONS = (
     ),
     Option("dashboard-port", DEFAULT_PORT, "the port of the dashboard; 0 takes any free one", port, "PORT"),
     Option("dashboard-root-path", "", "the path that a proxy serves the dashboard under, as /naiad", prefix, "PATH"),
+    Option(
+        "dashboard-token-file",
+        "",
+        "a file with the token that allows to load and unload models and to change log and trace settings in the "
+        "dashboard; without it the dashboard changes nothing",
+        metavar="FILE",
+    ),
 )
 """Every option of this frontend."""

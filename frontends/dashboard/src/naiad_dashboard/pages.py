@@ -21,6 +21,7 @@ from naiad_dashboard.overview import history, row, rows
 from naiad_dashboard.readings import phases
 from naiad_dashboard.sampler import Sampler
 from naiad_dashboard.spans import spans
+from naiad_dashboard.trying import Trials
 from naiad_kit.backends.frameworks import installed_framework
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Templates:
             "server": server.metadata(),
             "readiness": server.ready(),
             "draining": server.draining,
+            "controls": bool(server.settings["dashboard-token-file"]),
         }
         return HTMLResponse(self._environment.get_template(template).render({**common, **values}), status)
 
@@ -75,13 +77,20 @@ class Pages:
     """The pages that show something."""
 
     def __init__(
-        self, server: "ServerApi", sampler: Sampler, details: Details, follower: Follower, templates: Templates
+        self,
+        server: "ServerApi",
+        sampler: Sampler,
+        details: Details,
+        follower: Follower,
+        templates: Templates,
+        trials: Trials,
     ) -> None:
         self._server = server
         self._sampler = sampler
         self._details = details
         self._follower = follower
         self._templates = templates
+        self._trials = trials
 
     async def models(self, request: Request) -> Response:
         """All models, with the server's last log lines."""
@@ -101,9 +110,10 @@ class Pages:
         versions = sorted({entry.version for entry in self._server.index() if entry.name == name})
         if version not in versions:
             return self.absent(request, f"The model '{name}' has no version {version}.")
-        values: dict[str, Any] = {"metadata": None, "config": (), "graph": None}
+        values: dict[str, Any] = {"metadata": None, "config": (), "graph": None, "trial": None}
         try:
-            values["metadata"] = self._server.model_metadata(name, version)
+            metadata = values["metadata"] = self._server.model_metadata(name, version)
+            values["trial"] = self._trials.form(name, version, metadata)
             config = self._server.model_config(name, version)
             roots = self._server.settings["model-repository"]
             values["config"] = marked_lines(config, await to_thread(written_config, roots, name))
@@ -147,6 +157,12 @@ class Pages:
         return self._templates.page(
             request, "slow.html", requests=slowest, follower=self._follower, viewers=self._sampler.viewers
         )
+
+    def control(self, request: Request, settings: dict[str, Any]) -> Response:
+        """Loads, unloads and settings, for those with the token."""
+        names = sorted({entry.name for entry in self._server.index()})
+        explicit = self._server.settings["model-control-mode"] == "explicit"
+        return self._templates.page(request, "control.html", names=names, explicit=explicit, settings=settings)
 
     def absent(self, request: Request, text: str) -> Response:
         """A page that says what is not there."""

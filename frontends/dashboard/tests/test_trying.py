@@ -1,0 +1,127 @@
+"""Trials over HTTP: requests of the page's scripts reach the model, and those of other pages do not."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from naiad import hookimpl
+from naiad.options import Option
+
+OWN = {"Content_Type": "application/json", "naiad_dashboard": "1"}
+PATH = "/models/m/versions/1"
+
+
+def trial(text="1 2", **members):
+    return json.dumps({"inputs": {"INPUT": {"kind": "values", "value": text}}, **members})
+
+
+def lines(body):
+    return [json.loads(line) for line in body.splitlines()]
+
+
+def test_a_trial_is_answered_with_its_outputs_and_timeline(server):
+    status, headers, body = server.ask(f"{PATH}/trial", "POST", trial(), **OWN)
+
+    answer, end = lines(body)
+    assert (status, headers["content-type"]) == (200, "application/x-ndjson")
+    assert answer["response"]["outputs"] == [{"name": "OUTPUT", "datatype": "FP32", "shape": [2], "text": "[1., 2.]"}]
+    assert [each["closed"] for each in end["end"]["timeline"]["executions"]] != []
+    assert end["seconds"] >= answer["seconds"] > 0
+
+
+def test_large_and_odd_outputs_are_shown_short_and_exact(server, backend):
+    backend.answer = lambda batch: {"OUTPUT": np.array([np.nan] + [0.1] * 5000, np.float32)}
+
+    answer, _ = lines(server.ask(f"{PATH}/trial", "POST", trial(), **OWN)[2])
+
+    assert answer["response"]["outputs"][0]["text"] == "[nan, 0.1, 0.1, ..., 0.1, 0.1, 0.1]"
+
+
+def test_an_error_of_the_model_ends_the_trial(server, backend):
+    def fail(batch):
+        raise ValueError("<b>broken</b>")
+
+    backend.answer = fail
+    (end,) = lines(server.ask(f"{PATH}/trial", "POST", trial(), **OWN)[2])
+
+    assert "<b>broken</b>" in end["end"]["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("[]", "with 'inputs'"),
+        ("{", "not valid JSON"),
+        (json.dumps({"inputs": {"NONE": {}}}), "no input 'NONE'; there are INPUT"),
+        (trial("x"), "'x' of input 'INPUT' is no value of FP32"),
+        (trial(parameters={"sequence_start": 1}), "must be bool"),
+        (trial(parameters={"triton_x": 1}), "reserved"),
+        (json.dumps({"inputs": {"INPUT": {"kind": "npy", "value": base64.b64encode(b"x").decode()}}}), ".npy"),
+    ],
+)
+def test_a_form_that_cannot_be_read_is_refused(server, body, words):
+    status, _, text = server.ask(f"{PATH}/trial", "POST", body, **OWN)
+
+    assert status == 400
+    assert words in json.loads(text)["error"]
+
+
+@pytest.mark.parametrize("path", [f"{PATH}/trial", f"{PATH}/snippets"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"naiad_dashboard": ""},
+        {"Content_Type": "text/plain"},
+        {"Origin": "http://evil.example"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+        {"Origin": "null"},
+    ],
+)
+def test_other_pages_can_make_no_requests(server, backend, path, headers):
+    status, answered, body = server.ask(path, "POST", trial(), **{**OWN, **headers})
+
+    assert status == 403
+    assert "does not come from a page of this dashboard" in body
+    assert not [name for name in answered if name.startswith("access-control")]
+    assert backend.batches == []
+    assert server.ask(path, "OPTIONS")[0] == 405  # a preflight is not granted
+
+
+def test_a_page_of_the_dashboard_behind_a_proxy_may(server):
+    own = {**OWN, "Origin": "https://models.example", "X_Forwarded_Host": "models.example"}
+
+    assert server.ask(f"{PATH}/trial", "POST", trial(), **own)[0] == 200
+
+
+def test_restricted_inference_needs_its_header_and_the_timeline_that_of_traces(start_server):
+    class HttpOptions:
+        @hookimpl
+        def naiad_options(self):
+            return [Option("http-restricted-api", (), "restricted", repeatable=True)]
+
+    rules = ("inference:key=secret", "trace:other=secret")
+    server = start_server(HttpOptions(), **{"http-restricted-api": rules})
+
+    status, _, body = server.ask(f"{PATH}/trial", "POST", trial(), **OWN)
+    assert (status, json.loads(body)["header"]) == (403, "key")
+    assert server.ask(f"{PATH}/snippets", "POST", trial(), **OWN)[0] == 403
+    (_, end) = lines(server.ask(f"{PATH}/trial", "POST", trial(), key="secret", **OWN)[2])
+    assert end["end"] == {}
+
+
+def test_the_bytes_of_a_trial_count_in_the_budget_until_they_are_read(start_server):
+    server = start_server(**{"max-bytes-in-flight": 10_000})
+
+    status, _, body = server.ask(f"{PATH}/trial", "POST", trial("1 " * 10_000), **OWN)
+
+    assert status == 503
+    assert "--max-bytes-in-flight" in json.loads(body)["error"]
+    assert server.ask(f"{PATH}/trial", "POST", trial(), **OWN)[0] == 200
+    assert server.ask(f"{PATH}/trial", "GET")[0] == 405
+
+
+def test_an_unknown_model_is_not_there(server):
+    assert server.ask("/models/none/versions/1/trial", "POST", trial(), **OWN)[0] == 404
