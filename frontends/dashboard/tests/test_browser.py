@@ -1,0 +1,234 @@
+"""The dashboard in a real browser: Chromium under playwright, with no error in its console and no other host."""
+
+import asyncio
+import io
+import logging
+import re
+import shutil
+import zlib
+from struct import pack
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+
+import naiad_custom
+import naiad_dashboard
+from naiad.errors import ModelFailedError
+from naiad_testing import serve
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+expect = playwright.expect
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
+
+PLUGINS = [naiad_custom, naiad_dashboard]
+EVIL = "<img src=x onerror=window.evil=1>\"'&{{7*7}}"
+TOKEN = "0123456789abcdef"
+REFUSABLE = re.compile(r"/(trial|snippets|actions/\w+)$")
+"""What a page sends may be refused, and the browser says so in its console."""
+STREAM = """
+import asyncio
+from collections.abc import AsyncIterator
+from naiad_custom import INT32, Array, model
+
+@model(outputs="number")
+async def stream(start: Array[INT32, 1]) -> AsyncIterator[Array[INT32, 1]]:
+    yield start
+    yield start + 1
+    await asyncio.Event().wait()
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Open pages whose console must stay without errors, unless `faults` is True, and that ask no other host."""
+    contexts, errors, hosts = [], [], set()
+
+    def note(message):
+        is_refusal = REFUSABLE.search(message.location["url"]) and "Failed to load resource" in message.text
+        if message.type in ("error", "warning") and not is_refusal:
+            errors.append(message.text)
+
+    def open_(url, faults=False, **options):
+        context = browser.new_context(**options)
+        context.set_default_timeout(15_000)
+        contexts.append(context)
+        page = context.new_page()
+        if not faults:
+            page.on("console", note)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("request", lambda request: hosts.add(urlsplit(request.url).hostname))
+        page.goto(url)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert errors == []
+    assert hosts <= {"127.0.0.1", None}
+
+
+def png(width, height, colour):
+    rows = b"".join(b"\0" + bytes(colour) * width for _ in range(height))
+
+    def chunk(kind, content):
+        return pack(">I", len(content)) + kind + content + pack(">I", zlib.crc32(kind + content))
+
+    head = pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def test_a_model_is_tried_and_its_request_is_copied(server, open_page):
+    page = open_page(f"{server.url}/models/m")
+
+    page.get_by_label("Values of INPUT").fill("1.5, -2")
+    page.keyboard.press("Tab")
+    page.get_by_role("button", name="Send").press("Enter")
+    expect(page.locator("#answer pre")).to_have_text("[ 1.5, -2. ]")
+    expect(page.locator("#answer svg.timeline")).to_be_visible()
+    page.get_by_role("button", name="As code").click()
+    page.get_by_role("tab", name="grpcurl").click()
+    expect(page.locator("#snippet")).to_contain_text("this server has no gRPC")
+
+    page.get_by_label("Values of INPUT").fill("one")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("alert")).to_have_text("'one' of input 'INPUT' is no value of FP32")
+
+
+def test_files_become_inputs(start_server, backend, models, open_page):
+    backend.write(models, "image", 'input { name: "INPUT" data_type: TYPE_UINT8 dims: [ 3, 2, 2 ] }')
+    backend.answer = lambda batch: {"OUTPUT": batch.input("INPUT").ravel()[::4].astype(np.float32)}
+    page = open_page(f"{start_server().url}/models/image")
+    stream = io.BytesIO()
+    np.save(stream, np.arange(12, dtype=np.uint8).reshape(3, 2, 2))
+
+    page.get_by_label("as", exact=True).select_option("npy")
+    page.get_by_label("File for INPUT").set_input_files(
+        [{"name": "a.npy", "mimeType": "", "buffer": stream.getvalue()}]
+    )
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#answer pre")).to_have_text("[0., 4., 8.]")
+
+    page.get_by_label("as", exact=True).select_option("image")
+    file = {"name": "a.png", "mimeType": "image/png", "buffer": png(8, 8, (10, 20, 30))}
+    page.get_by_label("File for INPUT").set_input_files([file])
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#answer pre")).to_have_text("[10., 20., 30.]")
+
+
+def test_names_inputs_outputs_and_log_lines_are_text(start_server, backend, models, open_page):
+    name = EVIL.replace('"', "")
+    backend.write(models, name)
+    server = start_server()
+    logging.getLogger("naiad.model").error(EVIL, extra={"model": name, "version": "1"})
+
+    def fail(batch):
+        raise ModelFailedError(EVIL)
+
+    page = open_page(server.url)
+    page.get_by_role("link", name=name).click()
+    expect(page.locator("#log")).to_contain_text(EVIL)
+    expect(page.locator("h1")).to_contain_text(name)
+    backend.answer = fail
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("alert")).to_contain_text(EVIL)
+    expect(page.locator("#details")).to_contain_text("Last error")
+    page.goto(server.url)
+    expect(page.locator("table.models tbody tr")).to_have_count(2)
+
+    assert page.evaluate("window.evil") is None
+    assert page.locator("img").count() == 0
+
+
+def test_200_models_are_filtered_by_keyboard_on_a_phone_in_the_dark(start_server, backend, models, open_page):
+    for index in range(200):
+        backend.write(models, f"model_{index:03}")
+    size = {"width": 360, "height": 740}
+    page = open_page(start_server().url, viewport=size, color_scheme="dark", has_touch=True)
+
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.get_by_label("Filter").press_sequentially("_17")
+    expect(page.locator("table.models tbody tr")).to_have_count(10)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(16, 22, 27)"
+    page.get_by_role("link", name="model_170").press("Enter")
+    expect(page.locator("#charts canvas").first).to_be_visible()
+    expect(page.locator("#trial button.primary")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_an_open_page_finds_a_server_that_starts_again(start_server, open_page, backend, models):
+    server = start_server()
+    page = open_page(server.url, faults=True)
+    expect(page.locator("#models[data-live]")).to_be_visible()
+    start_server.stop()
+    expect(page.locator("#connection")).to_have_text("connection lost, trying again")
+
+    backend.write(models, "new")
+    port = server.frontend.port
+    start_server(**{"dashboard-port": port})
+
+    expect(page.get_by_role("link", name="new")).to_be_visible()
+    expect(page.locator("#connection")).to_be_empty()
+
+
+def test_every_page_works_under_the_prefix_of_a_proxy(start_server, open_page):
+    server = start_server(**{"dashboard-root-path": "/naiad"})
+    page = open_page(f"{server.url}/naiad/")
+
+    for name in ("Ensembles", "Slowest requests", "Plugins", "Models"):
+        page.get_by_role("navigation").get_by_role("link", name=name).click()
+        expect(page.locator("h1")).to_have_text(name)
+        assert urlsplit(page.url).path.startswith("/naiad/")
+    page.get_by_role("link", name="m", exact=True).click()
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#took")).to_contain_text("Answered after")
+
+
+def test_an_action_asks_for_the_token_once(start_server, backend, tmp_path, open_page):
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    page = open_page(f"{start_server(**{'dashboard-token-file': str(file)}).url}/control")
+
+    page.get_by_label("Model", exact=True).first.fill("m")
+    page.get_by_role("button", name="Unload").click()
+    expect(page.get_by_role("alert")).to_contain_text("needs the token")
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("button", name="Use it").click()
+    expect(page.locator("#done")).to_have_text("The model m takes no more requests.")
+    page.get_by_role("button", name="Load", exact=True).click()
+    expect(page.locator("#done")).to_have_text("The model m is loaded.")
+
+    assert backend.events.count("load m 1") == 2
+
+
+def test_a_stream_is_shown_as_it_comes_and_stopped(open_page, tmp_path):
+    (tmp_path / "models" / "stream" / "1").mkdir(parents=True)
+    (tmp_path / "models" / "stream" / "1" / "model.py").write_text(STREAM)
+    with serve(tmp_path / "models", plugins=PLUGINS, options={"dashboard-port": 0}) as client:
+        port = client.server.plugins.frontends()["dashboard"].port
+        page = open_page(f"http://127.0.0.1:{port}/models/stream")
+
+        page.get_by_label("Values of start").fill("41")
+        page.get_by_role("button", name="Send").click()
+        expect(page.locator("#answer pre")).to_have_text(["[41]", "[42]"])
+        page.get_by_role("button", name="Stop").click()
+
+        expect(page.get_by_role("alert")).to_have_text("stopped")
+        client.wait_for(_idle)
+
+
+async def _idle(server):
+    async with asyncio.timeout(10):
+        while next(server.version_reports()).outstanding:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
