@@ -1,8 +1,10 @@
 """Starts and stops the servers that are measured, one at a time, and looks at their processes."""
 
+import functools
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -143,9 +145,15 @@ def serve_command(naiad: Path, repository: Path, ports: Ports, options: Sequence
         f"--grpc-port={ports.grpc}",
         "--metrics-address=127.0.0.1",
         f"--metrics-port={ports.metrics}",
-        "--dashboard-port=0",
-        *options,
+        *(each for each in ("--dashboard-port=0", *options) if each.partition("=")[0] in _options_of(naiad)),
     ]
+
+
+@functools.cache
+def _options_of(naiad: Path) -> frozenset[str]:
+    """The options that this installation knows: an earlier one refuses those that came later."""
+    text = subprocess.run([naiad, "serve", "--help"], capture_output=True, text=True, check=True).stdout
+    return frozenset(re.findall(r"--[a-z][a-z0-9-]*", text))
 
 
 def free_port() -> int:

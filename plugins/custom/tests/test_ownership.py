@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from naiad_custom.ownership import are_fresh, settle
+from naiad_custom.triton.replies import reply_of
+from naiad_custom.triton.response import InferenceResponse
+from naiad_custom.triton.tensor import Tensor as TritonTensor
 from naiad_tensors.tensors import Tensor
 
 
@@ -300,3 +303,19 @@ def fresh():
 
     addresses = sys.modules[type(instance._model).__module__].ADDRESSES
     assert [outputs["Y"].ctypes.data, outputs["Z"].ctypes.data] == addresses
+
+
+@pytest.mark.parametrize("count", [16, 100_000])
+@pytest.mark.parametrize("dtype", [np.float32, np.object_])
+def test_what_a_model_writes_through_a_tensor_that_it_keeps_is_not_sent(count, dtype):
+    payload = np.full(count, 1, dtype) if dtype is np.float32 else np.array([b"1"] * count, dtype)
+    kept, fresh = TritonTensor("KEPT", payload), np.zeros(count, dtype)
+    address = fresh.ctypes.data
+    response = InferenceResponse([kept, TritonTensor("FRESH", fresh)])
+    del payload, fresh
+
+    reply = reply_of(response, SimpleNamespace(_payloads=list))
+    kept.as_numpy()[:] = 2
+
+    assert set(reply.outputs["KEPT"].tolist()) in ({1.0}, {b"1"})
+    assert reply.outputs["FRESH"].ctypes.data == address or dtype is np.object_

@@ -19,6 +19,10 @@ Submit = Callable[[Callable[[], Any], Callable[[Any], None]], CodecJob[Any]]
 """Runs the first function on a codec thread and calls the second with its result, unless the job is cancelled."""
 
 
+Take = Callable[[Outcome, bool], _Encoded]
+"""The encoded form of an outcome. Raises LargeOutput, unless the second argument says that it runs on a thread."""
+
+
 class TakesOutcomes(Protocol):
     """What the outcomes of a call are delivered to."""
 
@@ -33,7 +37,8 @@ class ResponseSink(ABC, Generic[_Encoded]):
     until the job is finished or cancelled.
     """
 
-    def __init__(self, submit: Submit) -> None:
+    def __init__(self, take: Take[_Encoded], submit: Submit) -> None:
+        self._take = take
         self._submit = submit
         self._encoding: CodecJob[_Encoded] | None = None
         self._later: deque[Outcome] = deque()
@@ -67,10 +72,6 @@ class ResponseSink(ABC, Generic[_Encoded]):
             self._encode(self._later.popleft())
 
     @abstractmethod
-    def _take(self, outcome: Outcome, on_thread: bool) -> _Encoded:
-        """The encoded form of an outcome. Raises LargeOutput, unless it runs `on_thread`."""
-
-    @abstractmethod
     def _write(self, encoded: _Encoded) -> None:
         """Write an encoded outcome, and set `over` if it is the last."""
 
@@ -81,13 +82,9 @@ class SingleResponseSink(ResponseSink[HttpResponse | None]):
     def __init__(
         self, one: OneResponse, respond: Callable[[HttpResponse], None], headers: Callable[[], Headers], submit: Submit
     ) -> None:
-        super().__init__(submit)
-        self._one = one
+        super().__init__(one.take, submit)
         self._respond = respond
         self._headers = headers
-
-    def _take(self, outcome: Outcome, on_thread: bool) -> HttpResponse | None:
-        return self._one.take(outcome, on_thread)
 
     def _write(self, encoded: HttpResponse | None) -> None:
         if encoded is not None:
@@ -101,7 +98,7 @@ class EventSink(ResponseSink[bytes | HttpResponse]):
     def __init__(
         self, stream: EventStream, writer: EventWriter, respond: Callable[[HttpResponse], None], submit: Submit
     ) -> None:
-        super().__init__(submit)
+        super().__init__(stream.take, submit)
         self._stream = stream
         self._writer = writer
         self._respond = respond
@@ -110,9 +107,6 @@ class EventSink(ResponseSink[bytes | HttpResponse]):
     def sent(self) -> int:
         """The bytes of events that were written."""
         return self._writer.sent
-
-    def _take(self, outcome: Outcome, on_thread: bool) -> bytes | HttpResponse:
-        return self._stream.take(outcome, on_thread)
 
     def _write(self, encoded: bytes | HttpResponse) -> None:
         self.over = self._stream.over

@@ -51,9 +51,7 @@ def scheduler_started_anew(model: str) -> UnavailableError:
 
 def came_too_late(model: str) -> DeadlineExceededError:
     """The error for a request whose deadline had passed on arrival."""
-    return DeadlineExceededError(
-        f"Deadline Exceeded: the deadline of the request to model '{model}' had passed on arrival"
-    )
+    return DeadlineExceededError(f"Deadline Exceeded: a request to model '{model}' arrived after its deadline")
 
 
 def expired(model: str, executing: bool, seconds: float) -> DeadlineExceededError:

@@ -20,10 +20,7 @@ _SubmitCall = Callable[[Request, Deliver, bool], Call]
 
 @dataclass(frozen=True, slots=True)
 class OfferedStages:
-    """The stages that plugins offer for a version; `missing` has the parameters of known stages that none offers.
-
-    Each of these with a sentence that says how to get its stage.
-    """
+    """The stages that plugins offer for a version; `missing` says how to get those of other known parameters."""
 
     stages: Sequence[RequestStage] = ()
     missing: Mapping[str, str] = field(default_factory=dict)

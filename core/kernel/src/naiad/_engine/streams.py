@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from time import monotonic_ns
+from time import monotonic_ns, sleep
 from typing import NamedTuple
 
 from naiad._engine.call import Call
@@ -22,6 +22,8 @@ _logger = logging.getLogger("naiad.model")
 
 WINDOW, WINDOW_BYTES = 64, 256 << 10
 """So many responses of one request, or bytes of them, may be on their way to the event loop; then the model waits."""
+_YIELD_S = 0.00002
+"""So long a model that has sent a first response leaves the interpreter to the event loop: callers wait for it most."""
 
 
 class Sent(NamedTuple):
@@ -82,11 +84,13 @@ class ResponseStream:
         elif self._is_crowded() and self._is_unwanted():
             return None  # what a model sends all the same must not pile up
         elif not isinstance(outcome, NaiadError):
-            self._size += sum(tensor.nbytes for tensor in outcome.outputs.values())
+            self._size += sum([tensor.nbytes for tensor in outcome.outputs.values()])
         self._outbox.append(sent)
         if not self._flush_scheduled:
             self._flush_scheduled = True
             self._schedule_flush()
+            if not (self.count or final or self.is_at_home):
+                sleep(_YIELD_S)
         return None if final else self._wait_for_room()
 
     def abandon(self) -> None:

@@ -111,8 +111,10 @@ def _encoded(response: Response, request_id: str, limit: int, on_thread: bool) -
     if response.error is not None:
         return error_response(response.error, request_id)
     try:
-        if not on_thread and any(needs_thread(tensor) for tensor in response.outputs.values()):
-            raise LargeOutput
+        if not on_thread:
+            for tensor in response.outputs.values():
+                if needs_thread(tensor):
+                    raise LargeOutput
         if response.parameters and EXPLAIN in response.parameters:
             return encoded_twice(response, partial(document_of, response, limit))
         return document_of(response, limit)
