@@ -15,6 +15,7 @@ INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.installed-for-development
 EXAMPLES  := $(VENV)/.examples-built
 RAY       := .venv-ray
+WITH_DOCS := .venv-docs/.installed
 WITH_RAY  := $(RAY)/.installed
 # a cluster imports Ray and what it needs in every process: the frameworks of models stay out
 OF_RAY    := $(filter-out %/caffe2 %/cache-redis %/onnx %/openvino %/tensorflow %/tensorrt %/torch,$(MEMBERS))
@@ -22,7 +23,7 @@ PROTOS    := frontends/grpc/src/naiad_grpc/protos
 PIP       := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test test-gpu test-ray check house format protos dist bench torture soak
+.PHONY: help install serve test test-gpu test-ray check house format protos dist docs bench torture soak
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +71,10 @@ dist: $(DEVELOPED) ## build the wheels of all members into dist/
 	@rm -rf build/source
 	@ls dist
 
+docs: $(WITH_DOCS) ## build the documentation as a site into build/docs
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict --quiet $(ARGS)
+	@echo "open build/docs/index.html"
+
 bench: $(DEVELOPED) $(EXAMPLES) ## measure Naiad, beside its peer where that is set up
 	@$(BIN)/python bench/run.py $(ARGS)
 
@@ -97,6 +102,11 @@ $(WITH_RAY): $(PROJECTS) constraints.txt
 	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		$(foreach member,$(OF_RAY),--editable $(if $(filter %/ray,$(member)),'$(member)[serve]',$(member))) \
 		pytest pytest-timeout 'tritonclient[grpc,http]'
+	@touch $@
+
+$(WITH_DOCS): requirements-docs.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements-docs.txt
 	@touch $@
 
 $(EXAMPLES): examples/build.py examples/classifier.py examples/drawing.py examples/frameworks.py requirements-examples.txt $(INSTALLED)

@@ -61,15 +61,26 @@ def empty(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def with_members(folder: Path, members: Iterable[str]) -> Path:
-    """The command `naiad` of a new environment with these members and what they need, without the extras of any."""
+def with_members(folder: Path, members: Iterable[str], others: Iterable[str] = ()) -> Path:
+    """The command `naiad` of a new environment with these members and what they need, without the extras of any.
+
+    `others` are requirements besides, with the commands `pip` and `pytest` where they name them.
+    """
     members = members_of(["naiad-cli", *members])
     python = empty(folder)
     (packages,) = folder.glob("lib/python*/site-packages")
     for member in members:
         for distribution in (member, *needed(metadata.requires(member) or ())):
             link(distribution, packages)
+    for distribution in needed(others):
+        link(distribution, packages)
+        if distribution in ("pip", "pytest"):
+            _write_command(python.with_name(distribution), f'#!/bin/sh\nexec {python} -m {distribution} "$@"\n')
     command = python.with_name("naiad")
-    command.write_text(NAIAD.format(python=python))
-    command.chmod(0o755)
+    _write_command(command, NAIAD.format(python=python))
     return command
+
+
+def _write_command(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)

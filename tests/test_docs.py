@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 from naiad import PluginRegistry, hookspecs
 from naiad_cli.extra_commands import extra_commands
@@ -15,65 +16,8 @@ from naiad_cli.main import COMMANDS, main
 ROOT = Path(__file__).parents[1]
 PAGES = {path.name: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
 HOOKS = [getattr(hookspecs, name) for name in vars(hookspecs) if name.startswith("naiad_")]
-PUBLIC_MODULES = (
-    "naiad",
-    "naiad.backend",
-    "naiad.batch",
-    "naiad.cache",
-    "naiad_kit.caches",
-    "naiad_kit.calls",
-    "naiad_tensors.datatypes",
-    "naiad_tensors.devices",
-    "naiad_tensors.dlpack",
-    "naiad.errors",
-    "naiad_kit.backends.execution",
-    "naiad_kit.explaining",
-    "naiad.extend",
-    "naiad.foreign_errors",
-    "naiad_kit.backends.frameworks",
-    "naiad.frontend",
-    "naiad_kit.frontends.log_control",
-    "naiad.metrics",
-    "naiad_kit.metrics",
-    "naiad.options",
-    "naiad_kit.backends.parameters",
-    "naiad_tensors.ragged",
-    "naiad.reports",
-    "naiad_kit.backends.interface",
-    "naiad.scheduler",
-    "naiad.servables",
-    "naiad.server",
-    "naiad_kit.shared_memory",
-    "naiad_testing",
-    "naiad_kit.sparse_log",
-    "naiad_testing.backend_suite",
-    "naiad_testing.backends",
-    "naiad_testing.caches",
-    "naiad_testing.calls",
-    "naiad_testing.codecs",
-    "naiad_testing.devices",
-    "naiad_testing.gates",
-    "naiad_testing.schedulers",
-    "naiad_testing.servables",
-    "naiad_testing.services",
-    "naiad_testing.tracing",
-    "naiad_testing.workers",
-    "naiad_testing.workbench",
-    "naiad_kit.sequences",
-    "naiad_kit.tracing",
-    "naiad_statistics.caches",
-    "naiad_statistics.executions",
-    "naiad_statistics.observers",
-    "naiad_statistics.reports",
-    "naiad_statistics.versions",
-    "naiad_tensors.tensors",
-    "naiad.types",
-    "naiad.warmup",
-    "naiad_warmup.samples",
-    "naiad.workers",
-    "naiad_custom",
-    "naiad_custom.include",
-)
+SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+PUBLIC_MODULES: list[str] = SITE["extra"]["modules"]
 
 
 def public_names(module: ModuleType) -> list[str]:

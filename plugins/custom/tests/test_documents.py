@@ -133,19 +133,6 @@ def assert_printed(printed: str, expected: str) -> None:
     assert re.fullmatch(pattern, printed.strip()), f"printed:\n{printed}\nexpected:\n{expected}"
 
 
-def test_the_tutorial_works_as_it_stands(reader):
-    printed = None
-
-    for block in blocks_of("tutorial.md"):
-        if block.path:
-            reader.write(block)
-        elif block.language == "sh" and block.note != "setup":
-            printed = reader.run(block)
-        elif block.language == "text":
-            assert printed is not None
-            assert_printed(printed, block.text)
-
-
 def test_the_models_of_the_page_pass_its_tests(reader):
     for block in blocks_of("custom.md"):
         if block.path:

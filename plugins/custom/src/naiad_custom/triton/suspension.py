@@ -13,7 +13,7 @@ try:
 except ModuleNotFoundError:
     _T = TypeVar("_T")
 
-    def suspendable_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+    def suspendable_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> "asyncio.Task[Any]":
         """A task as asyncio makes it."""
         return asyncio.Task(coroutine, loop=loop, **options)
 
