@@ -1,6 +1,7 @@
 """Trials over HTTP: requests of the page's scripts reach the model, and those of other pages do not."""
 
 import base64
+import hashlib
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from naiad import hookimpl
 from naiad.options import Option
+from naiad_kit.frontends.api_keys import ApiKeys
 
 OWN = {"Content_Type": "application/json", "naiad_dashboard": "1"}
 PATH = "/models/m/versions/1"
@@ -110,6 +112,32 @@ def test_restricted_inference_needs_its_header_and_the_timeline_that_of_traces(s
     assert server.ask(f"{PATH}/snippets", "POST", trial(), **OWN)[0] == 403
     (_, end) = lines(server.ask(f"{PATH}/trial", "POST", trial(), key="secret", **OWN)[2])
     assert end["end"] == {}
+
+
+def test_api_keys_open_trials_of_their_models(start_server, backend, models, tmp_path):
+    backend.write(models, "other")
+    text = 'without_key = []\n[[key]]\nname = "app"\nsha256 = "%s"\nmodels = ["m"]\n'
+    (tmp_path / "keys.toml").write_text(text % hashlib.sha256(b"app-key").hexdigest())
+
+    class Keys(ApiKeys):
+        async def start(self, server):
+            pass
+
+        async def stop(self, seconds):
+            pass
+
+        @hookimpl
+        def naiad_services(self, settings):
+            return [self]
+
+    server = start_server(Keys(str(tmp_path / "keys.toml")))
+
+    status, _, body = server.ask(f"{PATH}/trial", "POST", trial(), **OWN)
+    assert (status, json.loads(body)["header"]) == (403, "x-api-key")
+    assert server.ask("/models/other/versions/1/trial", "POST", trial(), x_api_key="app-key", **OWN)[0] == 403
+    (_, end) = lines(server.ask(f"{PATH}/trial", "POST", trial(), x_api_key="app-key", **OWN)[2])
+    assert end["end"] == {}  # the timeline is of the group `trace`
+    assert server.ask("/models/m")[0] == 200
 
 
 def test_the_bytes_of_a_trial_count_in_the_budget_until_they_are_read(start_server):

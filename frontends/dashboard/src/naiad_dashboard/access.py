@@ -8,6 +8,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from naiad_dashboard.options import prefix
+from naiad_kit.frontends.api_keys import ApiKeys, credential_of
 from naiad_kit.frontends.restrictions import RestrictedApis
 
 CONTENT_SECURITY_POLICY = (
@@ -97,11 +98,24 @@ def is_own_request(headers: Headers) -> bool:
 
 
 class Restrictions:
-    """The groups of calls that `--http-restricted-api` restricts: the dashboard shows them to the same callers."""
+    """The groups of calls that `--http-restricted-api` restricts, and the API keys of the server.
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    The dashboard shows restricted groups to the same callers, and runs requests for the keys that may run them. A page
+    needs no key, which a browser cannot send with a link.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], keys: ApiKeys | None) -> None:
         self._rules = RestrictedApis("--http-restricted-api", settings.get("http-restricted-api", ()))
+        self._keys = keys
 
     def refusal(self, apis: tuple[str, ...], headers: Headers) -> str:
         """The header that the caller of one of these groups must send and has not; "" lets the call pass."""
         return next(filter(None, (self._rules.refusal(api, headers.raw) for api in apis)), "")
+
+    def key_refusal(self, apis: tuple[str, ...], headers: Headers, model: str) -> str:
+        """Why the API key of a caller is not enough for these groups and that model; "" lets the call pass."""
+        if self._keys is None:
+            return ""
+        credential = credential_of(headers.raw)
+        refusals = (self._keys.refusal(credential, api, model) for api in apis)
+        return next((each.message for each in refusals if each is not None), "")

@@ -25,6 +25,7 @@ from naiad_dashboard.records import LogTail
 from naiad_dashboard.sampler import Sampler
 from naiad_dashboard.streams import Streams
 from naiad_dashboard.trying import Trials
+from naiad_kit.frontends.api_keys import api_keys_of
 from naiad_kit.tracing import FollowsRequests, Tracing
 
 if TYPE_CHECKING:
@@ -45,13 +46,13 @@ class Dashboard:
     def __init__(self, server: "ServerApi") -> None:
         """Raises InvalidArgumentError for an option that cannot be used."""
         self._server = server
-        self._restrictions = Restrictions(server.settings)
+        self._restrictions = Restrictions(server.settings, api_keys_of(server))
         self._sampler = Sampler(server)
         self._streams = Streams(self._sampler)
         self._follower = Follower(_tracing_of(server))
         self._details = Details(server, self._sampler, server.service(LogTail))
         self._templates = Templates(server)
-        self._trials = Trials(server, self._restrictions.refusal)
+        self._trials = Trials(server, self._restrictions)
         self._actions = Actions(server)
         self._pages = Pages(server, self._sampler, self._details, self._follower, self._templates, self._trials)
         self.application = self._application()
@@ -107,6 +108,10 @@ class Dashboard:
             header = self._restrictions.refusal(apis, request.headers)
             if header:
                 return _refused(403, f"this API is restricted, expecting header '{header}'", header=header)
+            if not action:
+                problem = self._restrictions.key_refusal(apis, request.headers, request.path_params["model"])
+                if problem:
+                    return _refused(403, problem, header="x-api-key")
             token = self._actions.token
             try:
                 if action and not (token is not None and await token.accepts(request.headers)):

@@ -2,13 +2,12 @@
 
 import json
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from functools import partial
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
@@ -16,6 +15,7 @@ from naiad import PluginRegistry
 from naiad.errors import InvalidArgumentError, NaiadError, TooLargeError, UnavailableError
 from naiad.reports import ModelMetadata
 from naiad.types import Request as ModelRequest
+from naiad_dashboard.access import Restrictions
 from naiad_dashboard.snippets import Endpoints, Trial, snippets
 from naiad_dashboard.trials import form, read_request, response_document
 from naiad_kit.explanation import Explanation
@@ -35,15 +35,13 @@ _LARGEST = 1 << 27
 _MOST = 8
 """So many trials run at a time; a model that streams for ever ends with its page."""
 
-Refusal = Callable[[tuple[str, ...], Headers], str]
-
 
 class Trials:
     """Sends the requests of forms through the server's own API; the timeline is for callers that may use `trace`."""
 
-    def __init__(self, server: "ServerApi", refusal: Refusal) -> None:
+    def __init__(self, server: "ServerApi", restrictions: Restrictions) -> None:
         self._server = server
-        self._refusal = refusal
+        self._restrictions = restrictions
         self._threads = CodecThreads("naiad-dashboard")
         self._running = 0
 
@@ -63,7 +61,10 @@ class Trials:
         if self._running >= _MOST:
             raise UnavailableError(f"{_MOST} trials run already; try again when one has ended", 1.0)
         trial = await self._read(request)
-        explained = not self._refusal(("trace",), request.headers)
+        rules, headers = self._restrictions, request.headers
+        explained = not (
+            rules.refusal(("trace",), headers) or rules.key_refusal(("trace",), headers, trial.request.model_name)
+        )
         return StreamingResponse(self._lines(trial.request, explained), media_type="application/x-ndjson")
 
     async def snippets(self, request: Request) -> Response:

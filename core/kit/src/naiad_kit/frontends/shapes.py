@@ -1,4 +1,4 @@
-"""Shapes from the wire: their validation, before anything is computed with them, and shapes that follow from a count."""
+"""Shapes from the wire: their validation before anything is computed with them, and shapes that follow from a count."""
 
 from collections.abc import Sequence
 from math import prod

@@ -19,7 +19,7 @@ export class Refused extends Error {
 
 // The response to a POST; throws Refused with what the server says.
 export async function post(path, document, signal) {
-  const token = kept(TOKEN, "");
+  const token = path.startsWith("/actions/") && kept(TOKEN, "");
   const response = await fetch(base + path, {
     method: "POST",
     headers: { ...kept(HEADERS, {}), "Content-Type": "application/json", "naiad-dashboard": "1", ...(token && { Authorization: `Bearer ${token}` }) },
