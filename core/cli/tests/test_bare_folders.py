@@ -50,7 +50,9 @@ def test_several_files_none_of_which_is_called_model_are_refused_by_name(tmp_pat
     write(tmp_path / "a.txt")
     write(tmp_path / "b.txt")
 
-    with pytest.raises(InvalidArgumentError, match=rf"model files, a.txt, b.txt; .*naiad serve {tmp_path}/a.txt"):
+    with pytest.raises(
+        InvalidArgumentError, match=rf"model files, a.txt, b.txt; name the one to serve, {tmp_path}/a.txt"
+    ):
         files_of(tmp_path)
 
 
@@ -103,10 +105,16 @@ def test_a_file_is_served_under_the_name(tmp_path: Path) -> None:
 
 
 def test_a_name_for_several_words_and_one_that_leaves_the_folder_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="names one model, and there are 2 words to serve"):
+    with pytest.raises(InvalidArgumentError, match="names one model, and there are 2 folders and files to serve"):
         files_of(tmp_path, tmp_path)
     with pytest.raises(InvalidArgumentError, match=r"--model-name=\.\./x is not the name of a model"):
         files_of(tmp_path, name="../x")
+
+
+def test_the_name_of_a_url_is_its_fragment() -> None:
+    with ModelFiles(["s3://bucket/resnet"], PluginRegistry.of([PythonPlugin()]), "resnet") as files:
+        assert files.repositories == ("s3://bucket/resnet#resnet",)
+        assert [*files.warnings()] == []
 
 
 def test_without_a_name_a_bare_folder_is_answered_with_the_option(tmp_path: Path) -> None:

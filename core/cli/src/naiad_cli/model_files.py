@@ -10,7 +10,7 @@ from types import TracebackType
 from naiad import PluginRegistry
 from naiad.errors import ConfigError, InvalidArgumentError
 from naiad.options import Option
-from naiad_cli.bare_folders import LinkedFolder, has_model_file, is_model_folder, linked_folder, loose_file
+from naiad_cli.bare_folders import LinkedFolder, bare_folder
 from naiad_config import ModelConfig
 from naiad_config.detection import KNOWN_FORMATS
 from naiad_config.escapes import quoted
@@ -105,6 +105,8 @@ class ModelFiles:
             self._write(file)
         for model in self._linked:
             model.write(self._folder(model.name))
+        if name:  # of a URL this is its fragment
+            folders = [f"{word}#{name}" if "://" in word else word for word in folders]
         self.repositories = (*folders, *([self._temporary.name] if self._temporary else []))
 
     def __enter__(self) -> "ModelFiles":
@@ -143,7 +145,7 @@ class ModelFiles:
 
     def warnings(self) -> Iterator[str]:
         """A sentence for each folder that has no model, and for a name that nothing has, with what to do."""
-        if self._name and self._temporary is None and not (Path(self.repositories[0]) / self._name).is_dir():
+        if self._name and not (self._temporary or "://" in self.repositories[0] or self._is_model(self._name)):
             yield (
                 f"--{MODEL_NAME.name}={self._name} names no model: '{self.repositories[0]}' is a model repository, "
                 "whose models keep the names of their folders"
@@ -161,6 +163,9 @@ class ModelFiles:
             )
             yield f"model repository '{word}' has no model: it has no folder with a version folder such as 1/; {advice}"
 
+    def _is_model(self, name: str) -> bool:
+        return any((Path(repository) / name).is_dir() for repository in self.repositories)
+
     def _model_files(self) -> Sequence[str]:
         """The names of files and folders that mark a version folder, in the order of detection."""
         of_backends = [name for backend in self._registry.backends().values() for name in backend.traits.files]
@@ -171,11 +176,13 @@ class ModelFiles:
 
     def _bare(self, path: Path) -> ModelFile | LinkedFolder | None:
         """The model of a bare folder, None for a repository."""
-        linked = linked_folder(path, self._name, self._model_files())
-        if linked is not None:
-            return linked
-        file = loose_file(path, self._model_files(), self._suffixes())
-        return None if file is None else LooseFile(file, self._name, self._backend_of(file))
+        bare = bare_folder(path, self._model_files())
+        if bare is None:
+            return None
+        if not bare.files:
+            return LinkedFolder(path, self._name, bare.links)
+        file = path / bare.file(str(path))
+        return LooseFile(file, self._name, self._backend_of(file))
 
     def _backend_of(self, path: Path) -> str:
         for known in KNOWN_FORMATS:
@@ -190,9 +197,10 @@ class ModelFiles:
     def _refuse_model_folder(self, path: Path) -> None:
         """Raise InvalidArgumentError, with what to write, for a model's or a version's folder."""
         path, names = path.absolute(), self._model_files()
-        if is_model_folder(path, names):
+        bare = bare_folder(path, names)
+        if bare is not None and "" in bare.links:
             model = path
-        elif path.name.isdigit() and has_model_file(path, names):
+        elif path.name.isdigit() and bare is not None and {*bare.files} & {*names}:
             model = path.parent
         else:
             return
@@ -250,7 +258,7 @@ def _check_name(name: str, words: Sequence[str]) -> None:
         )
     if name and len(words) != 1:
         raise InvalidArgumentError(
-            f"--{MODEL_NAME.name}={name} names one model, and there are {len(words)} words to serve: {', '.join(words)}"
+            f"--{MODEL_NAME.name}={name} names one model, and there are {len(words)} folders and files to serve"
         )
 
 
