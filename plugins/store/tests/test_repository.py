@@ -14,7 +14,7 @@ import pytest
 import naiad_store
 from naiad import Server
 from naiad.errors import NaiadError, NotFoundError, UnavailableError
-from naiad_store.scheme import StoreRepository
+from naiad_store.repository import StoreRepository
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import request, running
 
@@ -154,17 +154,17 @@ KILLED = """
 import os, signal, sys
 from naiad import PluginRegistry
 from naiad.options import Settings
-from naiad_store import scheme
+from naiad_store import repository
 
-original = scheme.StoreRepository._part
+original = repository.StoreRepository._part
 
 def part(self, start, stored):
-    if start >= 3 * scheme._PART:
+    if start >= 3 * repository._PART:
         os.kill(os.getpid(), signal.SIGKILL)
     return original(self, start, stored)
 
-scheme.StoreRepository._part = part
-scheme._PART = 2**16
+repository.StoreRepository._part = part
+repository._PART = 2**16
 registry = PluginRegistry.discover()
 registry.repository_scheme("s3").open(sys.argv[1], Settings(registry.options(), {})).models("m")["m"].fetch()
 """
@@ -190,10 +190,10 @@ MEASURED = """
 import resource, sys
 from naiad import PluginRegistry
 from naiad.options import Settings
-from naiad_store import scheme
+from naiad_store import repository
 import obstore.store, concurrent.futures
 
-scheme._PART = 2**21
+repository._PART = 2**21
 registry = PluginRegistry.discover()
 model = registry.repository_scheme("s3").open(sys.argv[1], Settings(registry.options(), {})).models("m")["m"]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -237,6 +237,32 @@ async def test_an_empty_version_folder_and_markers_of_folders_are_taken(bucket: 
 
     async with serving(bucket) as server:
         assert await served(server)
+
+
+async def test_one_model_is_served_under_its_name_and_loaded_alone(bucket: Bucket) -> None:
+    bucket.put("m/config.pbtxt", b'backend: "fake"')
+    bucket.put("m/1/weights", b"weights")
+
+    async with running([f"{bucket.url}/m#other"], FakeBackend(), naiad_store, model_control_mode="explicit") as server:  # type: ignore[list-item]
+        await server.load("other")
+
+        assert await served(server, "other")
+        assert [entry.name for entry in await server.fresh_index()] == ["other"]
+
+
+async def test_a_model_that_was_loaded_since_the_listing_can_be_loaded_again_while_the_store_is_away(
+    bucket: Bucket,
+) -> None:
+    bucket.put_model("m")
+
+    async with serving(bucket, model_control_mode="explicit") as server:
+        await server.fresh_index()
+        bucket.put_model("late")
+        await server.load("late")
+        bucket.server.stop()
+        await server.load("late")
+
+        assert await served(server, "late")
 
 
 def test_a_server_without_the_plugin_says_what_to_install(bucket: Bucket) -> None:

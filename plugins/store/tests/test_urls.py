@@ -28,7 +28,27 @@ def test_each_form_is_read(text: str, parts: tuple[str, str, str, str]) -> None:
     assert (url.bucket, url.prefix, url.endpoint, url.account) == parts
 
 
-@pytest.mark.parametrize("text", ["s3://", "s3://host:9000", "as://account", "gs://", "s3://ftp://h:1/b"])
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("hf://org/name", ("org/name", "", "", "")),
+        ("hf://org/name/a/b/", ("org/name", "", "a/b", "")),
+        ("hf://org/name.v2@v1.0/a#resnet", ("org/name.v2", "v1.0", "a", "resnet")),
+        ("hf://org/name@refs/pr/3/a", ("org/name", "refs/pr/3", "a", "")),
+        ("hf://org/name@feature%2Fx", ("org/name", "feature/x", "", "")),
+        ("s3://localhost:9000/bucket/resnet.onnx#resnet", ("bucket", "", "resnet.onnx", "resnet")),
+    ],
+)
+def test_the_hub_has_revisions_and_one_model_a_name(text: str, parts: tuple[str, str, str, str]) -> None:
+    url = StoreUrl.parse(text)
+
+    assert (url.bucket, url.revision, url.prefix, url.model) == parts
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["hf://name", "hf://org/name@", "hf://", "s3://", "s3://host:9000", "as://account", "gs://", "s3://ftp://h:1/b"],
+)
 def test_another_form_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"'{text}' is not "):
         StoreUrl.parse(text)

@@ -20,7 +20,7 @@ def naiad_options() -> "Sequence[Option]":
 
 @hookimpl
 def naiad_repositories() -> "Sequence[RepositoryScheme]":
-    """Repositories in S3, Google Cloud Storage and Azure."""
+    """Repositories in S3, Google Cloud Storage, Azure and the Hugging Face Hub."""
     from naiad_store.scheme import StoreScheme
 
-    return [StoreScheme("s3"), StoreScheme("gs"), StoreScheme("as")]
+    return [StoreScheme("s3"), StoreScheme("gs"), StoreScheme("as"), StoreScheme("hf")]

@@ -8,32 +8,16 @@ Several servers may share a cache: each object is downloaded under a lock, and e
 """
 
 import fcntl
-import hashlib
 import os
 import shutil
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from naiad.errors import UnavailableError
-
-
-@dataclass(frozen=True, slots=True)
-class StoredObject:
-    """An object: the `store` and its `path` there, its size in bytes, and its etag, which changes with its content."""
-
-    store: str
-    path: str
-    size: int
-    etag: str
-
-    @property
-    def key(self) -> str:
-        """Its name in a cache."""
-        return hashlib.sha256(f"{self.store}\0{self.path}\0{self.size}\0{self.etag}".encode()).hexdigest()
+from naiad_store.sources import StoredObject
 
 
 class Download(Protocol):

@@ -2,22 +2,34 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from naiad.errors import InvalidArgumentError
 
 CREDENTIALS = "TRITON_CLOUD_CREDENTIAL_PATH"
 """The variable that names the credential file."""
 
+_FORMS = {
+    "s3": "s3://bucket/path or s3://host:port/bucket/path",
+    "gs": "gs://bucket/path",
+    "as": "as://account/container/path",
+    "hf": "hf://organisation/name/path or hf://organisation/name@revision/path",
+}
+_HUB = re.compile(r"([\w.-]+/[\w.-]+)(?:@(refs/(?:pr|convert)/\w+|[^/@]+))?(?:/(.*))?")
+
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:
     """A location in a store. Azure has an `account`, and its container as `bucket`; `prefix` has no slash at its ends.
 
-    `endpoint` is the server, with its scheme, "" for that of the cloud.
+    `endpoint` is the server, with its scheme, "" for that of the cloud. The `bucket` of the Hugging Face Hub is
+    organisation/name, and `revision` its branch, tag or commit, "" for main. `model` is the name for a location that is
+    one model, the fragment of the URL.
     """
 
     text: str
@@ -26,15 +38,19 @@ class StoreUrl:
     prefix: str
     endpoint: str = ""
     account: str = ""
+    revision: str = ""
+    model: str = ""
 
     @classmethod
     def parse(cls, text: str) -> "StoreUrl":
-        """Read `s3://[[http[s]://]host:port/]bucket/path`, `gs://bucket/path` or `as://account/container/path`.
+        """Read a URL: each form may have `#model` behind it.
 
-        Raises InvalidArgumentError for another form.
+        The forms are `s3://[[http[s]://]host:port/]bucket/path`, `gs://bucket/path`, `as://account/container/path` and
+        `hf://organisation/name[@revision]/path`. Raises InvalidArgumentError for another form.
         """
         scheme, _, rest = text.partition("://")
-        endpoint = account = ""
+        rest, _, model = rest.partition("#")
+        endpoint = account = revision = ""
         if scheme == "s3":
             protocol, inner, behind = rest.partition("://")
             rest, protocol = (behind, protocol) if inner else (rest, "http")
@@ -44,11 +60,14 @@ class StoreUrl:
         elif scheme == "as":
             account, _, rest = rest.partition("/")
             account = account.removesuffix(".blob.core.windows.net")
-        bucket, _, prefix = rest.partition("/")
+        if scheme == "hf":
+            match = _HUB.fullmatch(rest)
+            bucket, revision, prefix = (unquote(part or "") for part in match.groups()) if match else ("", "", "")
+        else:
+            bucket, _, prefix = rest.partition("/")
         if not bucket or (scheme == "as" and not account) or (endpoint and not endpoint.startswith("http")):
-            forms = {"s3": "s3://bucket/path or s3://host:port/bucket/path", "as": "as://account/container/path"}
-            raise InvalidArgumentError(f"'{text}' is not {forms.get(scheme, 'gs://bucket/path')}")
-        return cls(text, scheme, bucket, prefix.strip("/"), endpoint, account)
+            raise InvalidArgumentError(f"'{text}' is not {_FORMS[scheme]}")
+        return cls(text, scheme, bucket, prefix.strip("/"), endpoint, account, revision, model)
 
 
 def options_of(url: StoreUrl, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:

@@ -95,7 +95,7 @@ KNOWN_PLUGINS = (
         "naiad-shared-memory",
         {"service": "shared-memory", "option": "allow-client-shm max-shared-memory-regions shared-memory-lending"},
     ),
-    KnownPlugin("naiad-store", {"repository scheme": "as gs s3", "option": "store-cache store-cache-size"}),
+    KnownPlugin("naiad-store", {"repository scheme": "as gs hf s3", "option": "store-cache store-cache-size"}),
     KnownPlugin("naiad-tensorflow", {"backend": "tensorflow"}, extra="cpu"),
     KnownPlugin("naiad-tensorrt", {"backend": "tensorrt"}, extra="tensorrt"),
     KnownPlugin("naiad-torch", {"backend": "pytorch"}, extra="cpu"),

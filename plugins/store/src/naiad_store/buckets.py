@@ -1,0 +1,83 @@
+"""Objects of buckets and containers: S3, Google Cloud Storage and Azure, by the library obstore."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from naiad.errors import NaiadError, NotFoundError, UnavailableError
+from naiad_store.sources import StoredObject
+from naiad_store.urls import StoreUrl, options_of
+
+if TYPE_CHECKING:
+    from obstore import GetOptions
+    from obstore.store import ObjectStore
+
+
+class BucketObjects:
+    """The objects of the bucket of a URL, an `ObjectSource`."""
+
+    def __init__(self, url: StoreUrl, store: "ObjectStore") -> None:
+        self._url = url
+        self._address = f"{url.scheme}://{url.endpoint}/{url.account}/{url.bucket}"
+        self._store = store
+
+    @classmethod
+    def open(cls, url: StoreUrl) -> "BucketObjects":
+        """With the credentials of the environment. Raises InvalidArgumentError for those of another form."""
+        return cls(url, _opened(url))
+
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
+        """See `ObjectSource.objects`."""
+        try:
+            for batch in self._store.list(prefix or None):
+                for meta in batch:
+                    etag = meta["e_tag"] or str(meta["last_modified"])
+                    yield StoredObject(self._address, str(meta["path"]), meta["size"], etag)
+        except Exception as error:
+            raise self._away(error) from error
+
+    def read(self, stored: StoredObject, start: int, end: int) -> Any:
+        """See `ObjectSource.read`."""
+        options: GetOptions = {"range": (start, end)}
+        if stored.etag.strip('"'):
+            options["if_match"] = stored.etag
+        try:
+            return self._store.get(stored.path, options=options).bytes()
+        except Exception as error:
+            raise self._away(error) from error
+
+    def _away(self, error: Exception) -> NaiadError:
+        """The error of the library as one of ours, with a next step."""
+        from obstore import exceptions
+
+        if isinstance(error, exceptions.PreconditionError | exceptions.NotFoundError):
+            if "NoSuchBucket" in str(error) or "bucket does not exist" in str(error):
+                return NotFoundError(f"model repository '{self._url.text}' cannot be read: there is no such bucket")
+            return UnavailableError(
+                f"a file of the model store '{self._url.text}' changed during its download; load it again"
+            )
+        reason = _first_line(error)
+        text = self._url.text
+        denied = isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError)
+        if denied or any(sign in str(error) for sign in ("403 Forbidden", "401 Unauthorized", "InvalidAccessKeyId")):
+            return UnavailableError(
+                f"the model store '{text}' refuses the credentials of this server: {reason}; docs/stores.md says where "
+                "credentials are taken from"
+            )
+        return UnavailableError(f"the model store '{self._url.text}' cannot be reached: {reason}")
+
+
+def _opened(url: StoreUrl) -> "ObjectStore":
+    from datetime import timedelta
+
+    from obstore.store import AzureStore, GCSStore, S3Store
+
+    options: dict[str, Any] = options_of(url)
+    options["client_options"] = {"connect_timeout": "5s", "timeout": "60s", "allow_http": True}
+    options["retry_config"] = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
+    if url.scheme == "s3":
+        return S3Store(**options)
+    return GCSStore(**options) if url.scheme == "gs" else AzureStore(**options)
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:400]

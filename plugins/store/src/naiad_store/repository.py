@@ -1,0 +1,134 @@
+"""Model repositories in stores: their models, and the downloads of these."""
+
+import hashlib
+import logging
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path, PurePosixPath
+from time import monotonic
+from typing import Any, BinaryIO
+
+from naiad.errors import NaiadError, NotFoundError
+from naiad_config.repository import is_folder_name
+from naiad_config.stores import RemoteModel
+from naiad_store.cache import ModelCache
+from naiad_store.layouts import is_model_file, model_of_file, models_of, repository_models
+from naiad_store.sources import ObjectSource, StoredObject
+from naiad_store.urls import StoreUrl
+
+_logger = logging.getLogger("naiad")
+
+_PART = 16 * 2**20
+"""The bytes of one request for a part of an object: what a download holds in memory, and what a broken one repeats."""
+
+
+class StoreRepository:
+    """The models below the prefix of a URL. `problem` says why the store cannot be reached, "" while it can.
+
+    Each model is downloaded into the cache when it is loaded, and only what is not there. A listing is taken again for
+    `fresh_seconds`. For any thread.
+    """
+
+    def __init__(self, url: StoreUrl, source: ObjectSource, cache: ModelCache, fresh_seconds: float) -> None:
+        self.problem = ""
+        self._url = url
+        self._source = source
+        self._cache = cache
+        self._fresh_seconds = fresh_seconds
+        self._lock = threading.Lock()
+        self._models: Mapping[str, RemoteModel] | None = None
+        self._listed_at = 0.0
+
+    def __str__(self) -> str:
+        return self._url.text
+
+    def models(self, name: str = "") -> Mapping[str, RemoteModel]:
+        """See `RemoteRepository.models`. One name is looked up anew, all are taken from a listing that is fresh."""
+        with self._lock:
+            known = self._models
+            if known is not None and not name and monotonic() - self._listed_at < self._fresh_seconds:
+                return known
+            try:
+                listed = self._listed(name)
+            except NaiadError as error:
+                if known is None:
+                    raise
+                self._note(str(error))
+                self._listed_at = monotonic()
+                return {name: known[name]} if name in known else known if not name else {}
+            self._note("")
+            if not name:
+                self._models, self._listed_at = listed, monotonic()
+            elif known is not None:  # what is loaded now is still known when the store is away
+                self._models = {**known, **listed}
+            return listed
+
+    def _note(self, problem: str) -> None:
+        """Remember that the store is away or back, and log the change."""
+        if problem and not self.problem:
+            _logger.warning("%s; what is loaded serves on", problem)
+        elif self.problem and not problem:
+            _logger.info("the model store '%s' can be reached again", self)
+        self.problem = problem
+
+    def _listed(self, name: str) -> dict[str, RemoteModel]:
+        """The models of the store, or that one. Raises NaiadError."""
+        file = PurePosixPath(self._url.prefix)
+        inside = "" if self._url.model or is_model_file(file.name) else name  # one model is known by all of its files
+        files = self._files("/".join(filter(None, (self._url.prefix, inside))), self._url.prefix)
+        if inside:
+            models = repository_models(files)
+        elif files:
+            models = models_of(files, self._url.model, str(self))
+        elif is_model_file(file.name):
+            folder = str(file.parent).removeprefix(".")
+            models = {self._url.model or file.stem: model_of_file(self._files(folder, folder), file.name)}
+        else:
+            models = {}
+        listed = {model: self._model(model, _without_markers(files)) for model, files in models.items() if files}
+        if not files and not name and not listed:
+            raise NotFoundError(
+                f"model repository '{self}' cannot be read: there is nothing below that prefix; name a prefix with "
+                "folders of models"
+            )
+        return {name: listed[name]} if name in listed else {} if name else listed
+
+    def _files(self, prefix: str, root: str) -> dict[str, StoredObject]:
+        """The objects below a prefix by their paths below `root`, those whose paths stay there. Raises NaiadError."""
+        objects = self._source.objects(f"{prefix}/" if prefix else "")
+        files = {stored.path[len(root) :].lstrip("/"): stored for stored in objects}
+        return {path: stored for path, stored in files.items() if all(map(is_folder_name, path.split("/")))}
+
+    def _model(self, name: str, files: Mapping[str, StoredObject]) -> RemoteModel:
+        text = "\n".join(f"{path}\0{stored.key}" for path, stored in sorted(files.items()))
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return RemoteModel(name, self, digest, partial(self._fetch, name, digest, files))
+
+    def _fetch(self, name: str, digest: str, files: Mapping[str, StoredObject]) -> Path:
+        return self._cache.folder(f"{self}/{name}", digest, files, self._download)
+
+    def _download(self, stored: StoredObject, file: BinaryIO) -> None:
+        """Append what the file lacks, in parts."""
+        offset = file.tell()
+        if stored.size - offset > _PART:
+            _logger.info("downloading '%s' of '%s': %d MB", stored.path, self, (stored.size - offset) // 10**6)
+        starts = range(offset, stored.size, _PART)
+        with ThreadPoolExecutor(1, "naiad-store") as ahead:  # the next part comes while one is written
+            parts = (ahead.submit(self._part, start, stored) for start in starts)
+            pending = next(parts, None)
+            while pending is not None:
+                part, pending = pending.result(), next(parts, None)
+                file.write(part)
+
+    def _part(self, start: int, stored: StoredObject) -> Any:
+        return self._source.read(stored, start, min(start + _PART, stored.size))
+
+
+def _without_markers(files: Mapping[str, StoredObject]) -> dict[str, StoredObject]:
+    """The files without the empty objects that stand for folders; one for an empty version becomes a file in it."""
+    folders = {path.rpartition("/")[0] for path in files}
+    kept = {path: stored for path, stored in files.items() if stored.size or path not in folders}
+    empty = [path for path, stored in kept.items() if not stored.size and path.isdigit()]
+    return {f"{path}/.folder" if path in empty else path: stored for path, stored in kept.items()}
