@@ -1,6 +1,7 @@
 """The benchmark's own parts: it reads its load generators right, judges goals, and keeps one section a case."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -144,3 +145,12 @@ def test_the_overhead_is_reported_above_the_framework_s_own_call(name: str) -> N
     report = json.loads(ended.stdout)
     assert sorted(report) == ["instance", "own", "server"]
     assert report["server"] > report["instance"]
+
+
+def test_a_download_from_a_store_takes_the_memory_of_two_parts() -> None:
+    command = [sys.executable, BENCH / "store_download.py", "--gigabytes=0.25"]
+
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+
+    small, large = (int(megabytes) for megabytes in re.findall(r"at most (\d+) MB resident", printed))
+    assert large - small < 80
