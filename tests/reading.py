@@ -47,8 +47,9 @@ def blocks_of(page: str) -> list[Block]:
 def packages_of(page: str) -> list[str]:
     """The requirements that the page has its reader install with pip."""
     commands = [block.text for block in blocks_of(page) if block.note == "install"]
-    words = [shlex.split(line) for text in commands for line in text.splitlines() if line.startswith("pip install")]
-    return [word for line in words for word in line[2:] if not word.startswith(("-", "."))]
+    lines = [line.replace("--find-links dist ", "") for text in commands for line in text.splitlines()]
+    words = [shlex.split(line) for line in lines if line.startswith("pip install")]
+    return [word for line in words for word in line[2:] if not word.startswith("-")]
 
 
 class Reader:
@@ -73,7 +74,7 @@ class Reader:
                 self.write(block)
             elif block.language == "sh":
                 printed = self.run(block)
-            elif block.language == "text":
+            elif block.language in ("text", "json"):
                 assert printed is not None, f"{page}: nothing printed '{block.text}'"
                 assert_printed(printed, block.text)
 
@@ -85,7 +86,8 @@ class Reader:
 
     def run(self, block: Block) -> str:
         """Run the commands of a block and return what they print; `naiad serve` goes on until the next one."""
-        commands, serve, rest = block.text.partition("naiad serve")
+        text = block.text.replace("make serve", "naiad serve examples/models").replace(".venv/bin/", "")
+        commands, serve, rest = text.partition("naiad serve")
         printed = ""
         if commands.strip():
             done = self.bash(self.adapted(commands))

@@ -154,3 +154,38 @@ def test_a_download_from_a_store_takes_the_memory_of_two_parts() -> None:
 
     small, large = (int(megabytes) for megabytes in re.findall(r"at most (\d+) MB resident", printed))
     assert large - small < 80
+
+
+def test_the_summary_and_the_readme_have_the_figures_of_the_tables() -> None:
+    from summary import BEGIN, END, LINES, README, RESULTS, summary, table_of_readme
+
+    results = RESULTS.read_text()
+
+    assert len(LINES) == 12
+    assert f"{BEGIN}\n{summary(results)}\n{END}" in results, "run python bench/summary.py"
+    assert f"{BEGIN}\n{table_of_readme(results)}\n{END}" in README.read_text(), "run python bench/summary.py"
+
+
+def test_a_measured_case_changes_the_summary(tmp_path: Path) -> None:
+    from report import Row, refresh, table
+    from summary import README, RESULTS, refresh_summaries
+
+    results, readme = tmp_path / "RESULTS.md", tmp_path / "README.md"
+    results.write_text(RESULTS.read_text())
+    readme.write_text(README.read_text())
+    rows = [Row("requests/s", (3000.0,), (1000.0,)), Row("p99, ms", (1.0,), (2.0,))]
+
+    refresh(results, "json", f"## HTTP\n\n{table(rows, 'Triton 9.9')}")
+    refresh_summaries(results, readme)
+
+    assert "| Python model, HTTP, JSON bodies | more | 3,000 requests/s | 1,000 requests/s (Triton 9.9) | 3 × |" in (
+        results.read_text()
+    )
+    assert "| Python model, HTTP, JSON bodies (more is better) | 3 × |" in readme.read_text()
+
+
+def test_a_row_that_is_gone_is_named(tmp_path: Path) -> None:
+    from summary import RESULTS, summary
+
+    with pytest.raises(KeyError, match=r"the case 'json' of RESULTS\.md has no row 'requests/s'"):
+        summary(RESULTS.read_text().replace("| requests/s  ", "| answers/s  "))

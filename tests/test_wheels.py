@@ -19,9 +19,11 @@ from zipfile import ZipFile
 import onnx
 import pytest
 import tritonclient.grpc as triton
+from packaging.requirements import Requirement
 
 from .environments import PIP, empty, link, members_of, needed
 from .house.workspace import Member, members
+from .reading import Reader, packages_of
 
 if TYPE_CHECKING:
     from conftest import ServerProcess
@@ -126,6 +128,32 @@ def test_shared_memory_has_its_guard_where_there_is_a_compiler_and_does_without_
     if shutil.which("cc"):
         assert "-py3-none-linux_" in wheels["naiad-shared-memory"].name
         assert GUARD in ZipFile(wheels["naiad-shared-memory"]).namelist()
+
+
+def test_the_readme_works_with_what_its_extras_install(wheels: dict[str, Path], tmp_path: Path) -> None:
+    (installs,) = packages_of("../README.md")
+    python = empty(tmp_path / "venv")
+    (packages,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    extras = Requirement(installs).extras
+    requirements = [Requirement(text) for text in metadata.requires("naiad") or ()]
+    chosen = [each for each in requirements if each.marker and any(each.marker.evaluate({"extra": e}) for e in extras)]
+    for member in members_of(each.name for each in chosen):
+        for distribution in needed(metadata.requires(member) or ()) | needed(
+            f"{each.name}[{','.join(each.extras)}]" for each in chosen
+        ):
+            link(distribution, packages)
+    folder = wheels["naiad"].parent
+    index = ["install", "-q", "--no-index", "--find-links", folder, installs]
+    subprocess.run([*PIP, "--python", python, *index], check=True)
+    subprocess.run([*PIP, "--python", python, "check"], check=True)
+    reader = Reader(tmp_path / "reader", python.parent)
+    celsius = "examples/models/celsius"  # those of frameworks have tests of their own
+    shutil.copytree(ROOT / celsius, reader.folder / celsius)
+
+    try:
+        reader.follow("../README.md")
+    finally:
+        reader.stop()
 
 
 def test_every_plugin_has_a_program_that_proves_it() -> None:
