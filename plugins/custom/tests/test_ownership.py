@@ -305,6 +305,18 @@ def fresh():
     assert [outputs["Y"].ctypes.data, outputs["Z"].ctypes.data] == addresses
 
 
+@pytest.mark.parametrize("keep", [None, lambda array: array, lambda array: array[1:], memoryview])
+def test_an_input_over_the_memory_of_a_body_is_handed_back_without_a_copy_unless_the_model_keeps_it(keep):
+    body = memoryview(np.zeros(4096, np.uint8))[16:]
+    holder = SimpleNamespace(array=np.frombuffer(body, np.float32).reshape(5, -1))
+    outputs = {"same": holder.array}
+    kept = keep and keep(holder.array)
+
+    settle(outputs, (each.array for each in [holder]))
+
+    assert (outputs["same"] is holder.array) == (kept is None)
+
+
 @pytest.mark.parametrize("count", [16, 100_000])
 @pytest.mark.parametrize("dtype", [np.float32, np.object_])
 def test_what_a_model_writes_through_a_tensor_that_it_keeps_is_not_sent(count, dtype):

@@ -48,10 +48,16 @@ def settle(outputs: dict[str, Any], inputs: Iterable[Any], holders: int = 0) -> 
         owner = _owner(array)
         if type(owner) is bytes or (id(owner) in constant and not array.flags.writeable):
             continue
-        most = _NAMED + holders
+        expected = references.get(id(array), 0)
+        most = _NAMED + holders + expected
         if owner is array:
             del owner  # a reference less
-            alone = array.flags.owndata and sys.getrefcount(array) <= most + references.get(id(array), 0)
+            alone = array.flags.owndata and sys.getrefcount(array) <= most
+        elif expected:  # views of a received array refer to its base
+            del owner
+            base = array.base
+            alone = type(base) is np.ndarray and sys.getrefcount(array) <= most and sys.getrefcount(base) <= _BASE
+            del base
         else:
             alone = array.base is owner and type(owner) is np.ndarray and owner.flags.owndata
             alone = alone and sys.getrefcount(array) <= most and sys.getrefcount(owner) <= _ROOT
@@ -120,6 +126,13 @@ def _of_root(outputs: dict[str, Any], name: str) -> int:
     return sys.getrefcount(owner)
 
 
+def _of_base(outputs: dict[str, Any], name: str) -> int:
+    array = outputs[name]
+    base = array.base
+    return sys.getrefcount(base)
+
+
 _ALONE = _in_loop({"fresh": np.empty(1)})
 _NAMED = _by_name({"fresh": np.empty(1)}, "fresh")
 _ROOT = _of_root({"view": np.empty(2)[:1]}, "view")
+_BASE = _of_base({"view": np.empty(2)[:1]}, "view")
