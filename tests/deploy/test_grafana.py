@@ -1,4 +1,4 @@
-"""The Grafana dashboard of deploy/grafana against the metrics that a running server exports."""
+"""The dashboard of deploy/grafana and the alerts of deploy/prometheus against the metrics that a server exports."""
 
 import json
 import re
@@ -9,13 +9,22 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
+import yaml
 
-DASHBOARD = json.loads((Path(__file__).resolve().parents[2] / "deploy" / "grafana" / "naiad.json").read_text())
+from naiad_metrics.options import OPTIONS as METRICS_OPTIONS
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+DASHBOARD = json.loads((DEPLOY / "grafana" / "naiad.json").read_text())
+ALERTS = [
+    rule
+    for group in yaml.safe_load((DEPLOY / "prometheus" / "alerts.yaml").read_text())["groups"]
+    for rule in group["rules"]
+]
 QUERIES = {
     f"{panel['title']}, {target['refId']}": target["expr"]
     for panel in DASHBOARD["panels"]
     for target in panel["targets"]
-}
+} | {rule["alert"]: rule["expr"] for rule in ALERTS}
 MODEL = """
 from naiad_custom import FP32, Array, model
 
@@ -97,3 +106,18 @@ def test_the_panels_do_not_overlap_and_have_titles_of_their_own() -> None:
 
     assert len(cells) == len(set(cells))
     assert len({panel["title"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+
+
+def test_the_page_names_every_alert() -> None:
+    page = (DEPLOY.parent / "docs" / "deploy.md").read_text()
+
+    assert [rule["alert"] for rule in ALERTS if f"| `{rule['alert']}` |" not in page] == []
+    assert [rule["alert"] for rule in ALERTS if not rule["annotations"]["summary"]] == []
+
+
+def test_the_scrape_reads_the_port_of_the_metrics_and_the_file_of_alerts() -> None:
+    scrape = yaml.safe_load((DEPLOY / "prometheus" / "scrape.yaml").read_text())
+    (port,) = [option.default for option in METRICS_OPTIONS if option.name == "metrics-port"]
+
+    assert scrape["scrape_configs"][0]["static_configs"] == [{"targets": [f"127.0.0.1:{port}"]}]
+    assert all((DEPLOY / "prometheus" / name).is_file() for name in scrape["rule_files"])
