@@ -35,7 +35,7 @@ def test_a_replica_that_ended_meanwhile_is_named() -> None:
 
     assert (answer.status, answer.text.split(". ")[0]) == (
         14,
-        "1 of 2 replicas carried this out; replica b ended before it answered",
+        "1 of 2 replicas carried this out; replica b got the order and fell silent before it answered",
     )
 
 
@@ -69,7 +69,7 @@ def test_options_of_the_file_are_those_of_naiad_serve() -> None:
     [
         ({"http-port": 1}, "options: http-port cannot be set on Ray: write http: {port: …}"),
         ({"allow-client-shm": True}, "allow-client-shm cannot be set on Ray: a client cannot share memory"),
-        ({"log-verbos": 1}, "options: there is no option log-verbos"),
+        ({"log-verbos": 1}, "options: there is no option log-verbos; did you mean log-verbose?"),
         ({"log-info": "perhaps"}, "options: log-info: 'perhaps' is neither true nor false"),
         ({"mode": "c"}, "options: mode must be one of a, b"),
     ],

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from naiad.reports import Readiness
 from naiad_ray.raw import GrpcRequest, HttpRequest
 
 LOST_SECONDS = 6.0
@@ -41,7 +42,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of an order: the answers by replica, and the replicas that ended before they answered."""
+    """What came of an order: the answers by replica, and the replicas that got it and did not answer."""
 
     answers: Mapping[str, object]
     lost: tuple[str, ...] = ()
@@ -51,6 +52,7 @@ class Result:
 class _Member:
     group: str
     seen: float
+    received: int = 0
 
 
 @dataclass(slots=True)
@@ -99,11 +101,12 @@ class Board:
         every = {order.number: order for order in (*self._kept.values(), *open_orders) if order.is_for(group)}
         return [every[number] for number in sorted(every)]
 
-    def seen(self, replica: str, now: float) -> bool:
-        """The replica polls. False for one that must join first."""
+    def seen(self, replica: str, since: int, now: float) -> bool:
+        """The replica polls, and has received the orders up to `since`. False for one that must join first."""
         member = self._members.get(replica)
         if member is not None:
             member.seen = now
+            member.received = since
         return member is not None
 
     def orders(self, group: str, since: int) -> list[Order]:
@@ -126,23 +129,30 @@ class Board:
             entry.answers[replica] = answer
 
     def leave(self, replica: str) -> None:
-        """A replica ends: no order waits for it."""
+        """Ray ends a replica, which has answered its requests: no order waits for it."""
         self._members.pop(replica, None)
         for entry in self._open.values():
-            if replica in entry.waiting:
-                entry.waiting.discard(replica)
-                entry.lost.append(replica)
+            entry.waiting.discard(replica)
 
     def expire(self, now: float) -> None:
-        """Let go of the members that have not polled for LOST_SECONDS."""
+        """Let go of the members that have not polled for LOST_SECONDS.
+
+        An order that such a member had received is lost there. One that it had not is no failure: the member had
+        ended before, and its successor carries the order out.
+        """
         for replica, member in list(self._members.items()):
             if now - member.seen > LOST_SECONDS:
+                for number, entry in self._open.items():
+                    if replica in entry.waiting and member.received >= number:
+                        entry.lost.append(replica)
                 self.leave(replica)
 
     def waits(self, number: int) -> bool:
-        """Whether an order still waits for a member."""
+        """Whether an order still waits for a member. One replica that is ready answers for its group."""
         entry = self._open.get(number)
-        return entry is not None and bool(entry.waiting)
+        if entry is None or any(isinstance(each, Readiness) and each.ready for each in entry.answers.values()):
+            return False
+        return bool(entry.waiting)
 
     def close(self, number: int) -> Result:
         """The result of an order, with the replicas that have not answered among the lost ones."""

@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import Sequence
+from math import inf
 from time import monotonic
 
-from naiad_ray.board import Board, Order, Payload, Result
+from naiad_ray.board import LOST_SECONDS, Board, Order, Payload, Result
 from naiad_ray.raw import RawAnswer
 
 POLL_SECONDS = 2.0
 """How long a poll waits for an order. A replica polls all the time, and so says that it lives."""
 QUESTION_SECONDS = 10.0
+READINESS_SECONDS = 2.0
+"""How long a report of statistics or the index, or of readiness, waits for replicas."""
 
 
 class ControlPlane:
@@ -18,15 +21,17 @@ class ControlPlane:
     def __init__(self) -> None:
         self._board = Board()
         self._changed = asyncio.Condition()
+        self._started = monotonic()
 
     async def join(self, group: str, replica: str, known: Sequence[Order]) -> tuple[int, list[Order]]:
         """A replica has come up, or finds a control plane anew: the last order's number, and what to carry out."""
         orders = self._board.join(group, replica, known, monotonic())
+        await self._notify()
         return self._board.last, orders
 
     async def poll(self, group: str, replica: str, since: int) -> list[Order] | None:
         """The next orders for a replica, none after POLL_SECONDS; None if it must join first."""
-        if not self._board.seen(replica, monotonic()):
+        if not self._board.seen(replica, since, monotonic()):
             return None
         async with self._changed:
             try:
@@ -51,9 +56,10 @@ class ControlPlane:
 
         Waits no longer than `seconds`, if any. An order with a `key` is kept for later replicas if a replica succeeded.
         """
+        deadline = None if seconds is None else monotonic() + seconds
+        await self._wait_for_members(group, min(deadline or inf, self._started + LOST_SECONDS))
         order = self._board.publish(group, payload, key, monotonic())
         await self._notify()
-        deadline = None if seconds is None else monotonic() + seconds
         async with self._changed:
             while self._board.waits(order.number) and (deadline is None or monotonic() < deadline):
                 try:
@@ -68,6 +74,16 @@ class ControlPlane:
         if keep and order.key:
             self._board.keep(order)
         return result
+
+    async def _wait_for_members(self, group: str, deadline: float) -> None:
+        """After a start, wait for replicas that knew an earlier control plane."""
+        async with self._changed:
+            while monotonic() < deadline and not self._board.members(group, monotonic()):
+                try:
+                    async with asyncio.timeout(0.5):
+                        await self._changed.wait()
+                except TimeoutError:
+                    pass
 
     async def _notify(self) -> None:
         async with self._changed:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
+from naiad.errors import UnavailableError
 from naiad.reports import IndexEntry, Readiness
 from naiad_kit.frontends.embedding import Message, Receive, Send
 from naiad_ray.board import Payload, Question, Result
-from naiad_ray.control import QUESTION_SECONDS
+from naiad_ray.control import QUESTION_SECONDS, READINESS_SECONDS
 from naiad_ray.local import LocalServer, Views, answer_asgi, answer_in_json, views
 from naiad_ray.merging import merged_index, merged_statistics
 from naiad_ray.peeking import Subject, subject_of
@@ -46,6 +47,7 @@ class Gateway:
         self._groups = tuple(groups)
         self._forwarder = forwarder
         self._most: int = local.server.settings.get("http-max-input-size", 1 << 26)
+        self._ready: Readiness | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request by ASGI."""
@@ -58,7 +60,11 @@ class Gateway:
         )
         subject = subject_of(head)
         if subject.action == "report":
-            views.set(await self._views(subject))
+            try:
+                views.set(await self._views(subject))
+            except UnavailableError as error:
+                await answer_asgi(error_answer(head, UNAVAILABLE, str(error)), send)
+                return
         elif subject.action == "order" or (self._forwarder is not None and (subject.model or subject.action)):
             body = await _body(receive, self._most)
             if body is None:
@@ -76,7 +82,10 @@ class Gateway:
         """The answer to a call with one message."""
         subject = subject_of(request)
         if subject.action == "report":
-            views.set(await self._views(subject))
+            try:
+                views.set(await self._views(subject))
+            except UnavailableError as error:
+                return error_answer(request, UNAVAILABLE, str(error))
         elif subject.action == "order" or (self._forwarder is not None and (subject.model or subject.action)):
             return await self._act(request, subject)
         return await self._local.answer(request)
@@ -97,13 +106,24 @@ class Gateway:
             return error_answer(
                 request, NOT_FOUND, f"no group serves the model '{subject.model}'; name it in naiad-ray.yaml"
             )
-        results = await asyncio.gather(*(self._publish(group, request, subject.key) for group in groups))
+        try:
+            results = await asyncio.gather(*(self._publish(group, request, subject.key) for group in groups))
+        except UnavailableError as error:
+            return error_answer(request, UNAVAILABLE, str(error))
         answers: dict[str, Any] = {name: answer for result in results for name, answer in result.answers.items()}
         lost = [name for result in results for name in result.lost]
         return conclude(request, answers, lost)
 
     async def _publish(self, group: str, payload: Payload, key: str = "", seconds: float | None = None) -> Result:
-        result: Result = await self._control.publish.remote(group, payload, key, seconds)
+        """The result of an order. Raises UnavailableError if the control plane ends meanwhile, or does not answer."""
+        try:
+            async with asyncio.timeout(None if seconds is None else seconds + 1):
+                result: Result = await self._control.publish.remote(group, payload, key, seconds)
+        except Exception as error:  # Ray's errors, which this module does not import
+            raise UnavailableError(
+                f"the control plane is being replaced ({type(error).__name__}), and whether every replica carried this "
+                "out is unknown: send it again"
+            ) from error
         return result
 
     def _groups_of(self, model: str) -> tuple[str, ...]:
@@ -116,17 +136,32 @@ class Gateway:
 
     async def _views(self, subject: Subject) -> Views:
         """What the replicas say about themselves, merged."""
-        question = Question(subject.about, subject.model, subject.version)
         groups = self._groups_of(subject.model)
-        results = await asyncio.gather(*(self._publish(group, question, "", QUESTION_SECONDS) for group in groups))
         if subject.about == "readiness":
-            return Views(readiness=_readiness(dict(zip(groups, results, strict=True))))
+            return Views(readiness=await self._readiness(groups))
+        question = Question(subject.about, subject.model, subject.version)
+        results = await asyncio.gather(*(self._publish(group, question, "", QUESTION_SECONDS) for group in groups))
         reports = [each for result in results for each in result.answers.values()]
         if subject.about == "statistics":
             counted = [each for each in reports if isinstance(each, list)]
             return Views(statistics=merged_statistics(counted) if counted or self._forwarder else None)
         entries: list[list[IndexEntry]] = [each for each in reports if isinstance(each, list)]
         return Views(index=merged_index(entries))
+
+    async def _readiness(self, groups: Sequence[str]) -> Readiness:
+        """The readiness of all groups; the last one known while no control plane answers, which requests do not need.
+
+        Raises UnavailableError if none is known.
+        """
+        question = Question("readiness")
+        try:
+            results = await asyncio.gather(*(self._publish(group, question, "", READINESS_SECONDS) for group in groups))
+        except UnavailableError:
+            if self._ready is None:
+                raise
+        else:
+            self._ready = _readiness(dict(zip(groups, results, strict=True)))
+        return self._ready
 
 
 def _readiness(results: Mapping[str, Result]) -> Readiness:
@@ -146,7 +181,7 @@ def conclude(request: HttpRequest | GrpcRequest, answers: Mapping[str, RawAnswer
     if answers and not lost and len(failed) in (0, len(answers)):
         return next(iter(answers.values()))
     reasons = [f"replica {name}: {_reason(answer)}" for name, answer in failed.items()]
-    reasons += [f"replica {name} ended before it answered" for name in lost]
+    reasons += [f"replica {name} got the order and fell silent before it answered" for name in lost]
     if not answers and not lost:
         reasons = ["there is no replica now"]
     count = len(answers) - len(failed)

@@ -58,7 +58,7 @@ class Membership:
                         self._group, self._replica, list(self._known.values())
                     )
                     await self._catch_up(missed)
-                    self._since = max(self._since, last)
+                    self._since = last  # a control plane that was replaced counts anew
                     continue
             except asyncio.CancelledError:
                 raise

@@ -1,0 +1,84 @@
+"""A replica and its control plane, without Ray: orders, and a control plane that is replaced."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from naiad_ray.board import Payload, Question
+from naiad_ray.control import ControlPlane
+from naiad_ray.membership import Membership
+from naiad_ray.raw import HttpRequest, RawAnswer
+
+LOAD = HttpRequest("POST", b"/v2/repository/models/m/load", b"", (), b"{}")
+INDEX = Question("index")
+FINE = RawAnswer(200)
+
+
+class Handle:
+    """The handle of a control plane, which may be replaced by another."""
+
+    def __init__(self) -> None:
+        self.plane = ControlPlane()
+
+    def __getattr__(self, name: str) -> Any:
+        return Method(getattr(self.plane, name))
+
+
+class Method:
+    """A method of a handle."""
+
+    def __init__(self, method: Callable[..., Awaitable[Any]]) -> None:
+        self.remote = method
+
+
+class Replica:
+    """A member of the group `g`, and the payloads that it has carried out."""
+
+    def __init__(self, handle: Handle, name: str) -> None:
+        self.done: list[Payload] = []
+        self.membership = Membership(handle, "g", name, self.carry_out)
+
+    async def carry_out(self, payload: Payload) -> object:
+        self.done.append(payload)
+        return FINE if payload is LOAD else []
+
+
+def let_time_pass() -> None:
+    """Timers fire at once when there is nothing else to wait for."""
+    loop: Any = asyncio.get_running_loop()
+    loop.passes = True
+
+
+async def test_an_order_is_carried_out_by_the_members_and_by_those_that_come_later() -> None:
+    let_time_pass()
+    handle = Handle()
+    first, later = Replica(handle, "a"), Replica(handle, "b")
+    await first.membership.start()
+
+    result = await handle.plane.publish("g", LOAD, "model m")
+    await later.membership.start()
+
+    assert result.answers == {"a": FINE}
+    assert first.done == later.done == [LOAD]
+    await first.membership.stop()
+    await later.membership.stop()
+
+
+async def test_the_orders_of_a_control_plane_that_was_replaced_reach_the_members() -> None:
+    let_time_pass()
+    handle = Handle()
+    replica, later = Replica(handle, "a"), Replica(handle, "b")
+    await replica.membership.start()
+    await handle.plane.publish("g", LOAD, "model m")
+    for _ in range(3):
+        await handle.plane.publish("g", INDEX)
+
+    handle.plane = ControlPlane()
+    async with asyncio.timeout(30):
+        result = await handle.plane.publish("g", INDEX)
+    await later.membership.start()
+
+    assert result.answers == {"a": []}
+    assert later.done == [LOAD]
+    await replica.membership.stop()
+    await later.membership.stop()
