@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from naiad.errors import InvalidArgumentError
+from naiad.options import Option
 from naiad_ray.reading import parse_description, read_description
 
 WHOLE = """
@@ -104,6 +105,27 @@ def test_every_mistake_is_reported_at_once() -> None:
         parse_description("repository: m\nname: 'a b'\nhttp: {port: -1}", "f")
 
     assert [line.split(":")[1] for line in str(raised.value).splitlines()] == ["2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("repository: m\noptions:\n  log-verbos: 1", "f:3: options: there is no option log-verbos; did you mean log-v"),
+        (
+            "repository: m\ngroups:\n- name: a\n  options:\n    http-port: 1",
+            "f:5: groups[0].options: http-port cannot be set on Ray: write http: {port: …}",
+        ),
+        (
+            "repository: m\noptions: {log-verbose: x}\ngroups:\n- {name: a, options: {log-verbose: y}}",
+            "f:2: options: log-verbose: invalid literal for int() with base 10: 'x'\nf:4: groups[0].options: log-verb",
+        ),
+    ],
+)
+def test_an_option_that_no_replica_can_have_is_reported_with_its_line_and_key(text: str, message: str) -> None:
+    with pytest.raises(InvalidArgumentError) as raised:
+        parse_description(text, "f", (Option("log-verbose", 0, "", int),))
+
+    assert message in str(raised.value)
 
 
 def test_folders_are_beside_the_file(tmp_path: Path) -> None:

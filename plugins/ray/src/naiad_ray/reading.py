@@ -8,8 +8,11 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from naiad import PluginRegistry
 from naiad.errors import InvalidArgumentError
+from naiad.options import Option
 from naiad_ray.description import Autoscale, Description, Group, Grpc, Http, Scaled
+from naiad_ray.settings import options_of
 
 FILE_NAME = "naiad-ray.yaml"
 _Key = tuple[str | int, ...]
@@ -28,11 +31,15 @@ def read_description(path: Path) -> Description:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidArgumentError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    return _beside(parse_description(text, str(path)), path.resolve().parent)
+    description = parse_description(text, str(path), PluginRegistry.discover().options())
+    return _beside(description, path.resolve().parent)
 
 
-def parse_description(text: str, source: str) -> Description:
-    """The description in a YAML text. Raises InvalidArgumentError with a line for each mistake of `source`."""
+def parse_description(text: str, source: str, declared: tuple[Option, ...] | None = None) -> Description:
+    """The description in a YAML text. Raises InvalidArgumentError with a line for each mistake of `source`.
+
+    `declared` are the options that a replica has; without them the keys `options` are not checked.
+    """
     try:
         root = yaml.compose(text, yaml.SafeLoader)
         content = yaml.safe_load(text)
@@ -46,10 +53,28 @@ def parse_description(text: str, source: str) -> Description:
         raise InvalidArgumentError(f"{source}:1: the file must be a mapping with the keys {_listed(Description)}")
     lines = dict(_lines(root, ()))
     try:
-        return Description.model_validate(content)
+        description = Description.model_validate(content)
     except ValidationError as error:
         problems = [_problem(each, lines, source) for each in error.errors()]
         raise InvalidArgumentError("\n".join(problems)) from error
+    if declared is not None and (problems := list(_wrong_options(description, declared, lines, source))):
+        raise InvalidArgumentError("\n".join(problems))
+    return description
+
+
+def _wrong_options(
+    description: Description, declared: tuple[Option, ...], lines: Mapping[_Key, int], source: str
+) -> Iterator[str]:
+    """A line for each option of the file or a group that a replica cannot have."""
+    sections: list[tuple[_Key, Mapping[str, Any]]] = [(("options",), description.options)]
+    sections += [(("groups", index, "options"), group.options) for index, group in enumerate(description.groups)]
+    for section, options in sections:
+        for name, value in options.items():
+            try:
+                options_of({name: value}, declared)
+            except InvalidArgumentError as error:
+                line = lines.get((*section, name), 1)
+                yield f"{source}:{line}: {_path(section).removesuffix(': ').removesuffix('options')}{error}"
 
 
 def _lines(node: yaml.Node | None, key: _Key) -> Iterator[tuple[_Key, int]]:

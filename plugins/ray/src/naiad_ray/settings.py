@@ -1,6 +1,7 @@
 """Options of `naiad serve` from the values of `naiad-ray.yaml`, and those that a replica on Ray sets itself."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from naiad.errors import InvalidArgumentError
@@ -30,7 +31,9 @@ def options_of(values: Mapping[str, Any], declared: tuple[Option, ...]) -> dict[
             raise InvalidArgumentError(f"options: {name} cannot be set on Ray: {_OWN[name]}")
         option = by_name.get(name)
         if option is None:
-            raise InvalidArgumentError(f"options: there is no option {name}; naiad serve --help lists them")
+            near = get_close_matches(name, by_name, n=1)
+            hint = f"did you mean {near[0]}?" if near else "naiad serve --help lists them"
+            raise InvalidArgumentError(f"options: there is no option {name}; {hint}")
         try:
             if option.repeatable:
                 options[name] = tuple(
