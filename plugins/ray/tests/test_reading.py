@@ -100,6 +100,13 @@ def test_a_mistake_is_reported_with_its_line_and_key(text: str, message: str) ->
     assert message in str(raised.value)
 
 
+def test_a_mistake_in_the_only_group_is_reported_once() -> None:
+    with pytest.raises(InvalidArgumentError) as raised:
+        parse_description("repository: m\ngroups:\n- name: a\n  replicas: two", "f")
+
+    assert str(raised.value) == "f:4: groups[0].replicas: input should be a valid integer, and is 'two'"
+
+
 def test_every_mistake_is_reported_at_once() -> None:
     with pytest.raises(InvalidArgumentError) as raised:
         parse_description("repository: m\nname: 'a b'\nhttp: {port: -1}", "f")

@@ -1,6 +1,6 @@
 """The application for Ray Serve from a description: the control plane, the groups, and a front desk if needed."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +9,17 @@ from ray.serve import Application
 from ray.serve.config import AutoscalingConfig, AutoscalingPolicy, RequestRouterConfig
 
 from naiad.errors import InvalidArgumentError
-from naiad_ray.capacity import LEAST_ONGOING_REQUESTS, configurations, digest, has_sequences, most_ongoing_requests
+from naiad_ray.capacity import configurations, digest
 from naiad_ray.control import ControlPlane
-from naiad_ray.description import Autoscale, Description, Group, Scaled
+from naiad_ray.description import FRONT_DESK, Autoscale, Description, Group, Scaled
 from naiad_ray.front_desk import FrontDesk
+from naiad_ray.layout import layout
 from naiad_ray.reading import read_description
 from naiad_ray.replica import Replica, ReplicaPlan, SoloReplica
+from naiad_ray.versions import versioned
 
 _MOST_POLLS = 100_000
+SEQUENCE_ROUTER = "naiad_ray.routing.SequenceRouter"
 
 
 def app(args: dict[str, str]) -> Application:
@@ -30,68 +33,38 @@ def app(args: dict[str, str]) -> Application:
     return build(read_description(Path(path)))
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The decisions about an application: whether it has a front desk, and each group's requests in flight."""
-
-    front_desk: bool
-    ongoing: dict[str, int]
-
-
-def layout(description: Description) -> Layout:
-    """How an application is laid out. Raises NotFoundError for a repository that cannot be read.
-
-    One group needs no front desk, unless it may have several replicas and models with sequences: the proxies of
-    Ray Serve would send their requests to any replica.
-    """
-    models = {group.name: configurations(description, group) for group in description.groups}
-    ongoing = {
-        group.name: group.max_ongoing_requests or max(LEAST_ONGOING_REQUESTS, most_ongoing_requests(models[group.name]))
-        for group in description.groups
-    }
-    several = len(description.groups) > 1
-    scattered = any(most_replicas(group) > 1 and has_sequences(models[group.name]) for group in description.groups)
-    return Layout(several or scattered or description.front_desk is not None, ongoing)
-
-
-def most_replicas(scaled: Scaled) -> int:
-    """The most replicas that may run."""
-    return scaled.autoscale.maximum if scaled.autoscale else scaled.replicas or 1
-
-
 def build(description: Description) -> Application:
     """The application. Raises NaiadError for a repository that cannot be read."""
-    laid_out = layout(description)
-    control = (
-        serve.deployment(ControlPlane)
-        .options(
-            name="control-plane",
-            max_ongoing_requests=_MOST_POLLS,
-            ray_actor_options={"num_cpus": 0},
-            health_check_period_s=description.health_seconds,
-            graceful_shutdown_timeout_s=5.0,
-        )
-        .bind()
-    )
-    groups = {
-        group.name: serve.deployment(Replica if laid_out.front_desk else SoloReplica)
-        .options(
-            name=group.name,
-            request_router_config=RequestRouterConfig(request_router_class="naiad_ray.routing.SequenceRouter")
-            if laid_out.front_desk
-            else RequestRouterConfig(),
-            **_options(description, group, laid_out.ongoing[group.name]),
-        )
-        .bind(_plan(description, group), control)
-        for group in description.groups
-    }
+    laid_out = layout(description, {group.name: configurations(description, group) for group in description.groups})
+    control = _deployment(ControlPlane, "control-plane", _options_of_control(description)).bind()
+    groups = {}
+    for group in description.groups:
+        plan, options = _plan(description, group), _options(description, group, laid_out.ongoing[group.name])
+        if laid_out.front_desk:
+            options["request_router_config"] = RequestRouterConfig(request_router_class=SEQUENCE_ROUTER)
+        kind = Replica if laid_out.front_desk else SoloReplica
+        groups[group.name] = _deployment(kind, group.name, options, plan).bind(plan, control)
     if not laid_out.front_desk:
         (only,) = groups.values()
         return only
-    desk = description.front_desk or Scaled(num_cpus=0.5)
+    desk = description.front_desk or FRONT_DESK
     ongoing = desk.max_ongoing_requests or sum(laid_out.ongoing.values()) * 2
     options = _options(description, desk, ongoing)
-    return serve.deployment(FrontDesk).options(name="front-desk", **options).bind(description, control, groups)
+    return _deployment(FrontDesk, "front-desk", options, description).bind(description, control, groups)
+
+
+def _deployment(kind: type, name: str, options: Mapping[str, Any], *arguments: object) -> Any:
+    """A deployment whose replicas an update keeps if the class and these arguments are the same."""
+    return versioned(serve.deployment(kind).options(name=name, **options), kind.__qualname__, *arguments)
+
+
+def _options_of_control(description: Description) -> dict[str, Any]:
+    return {
+        "max_ongoing_requests": _MOST_POLLS,
+        "ray_actor_options": {"num_cpus": 0},
+        "health_check_period_s": description.health_seconds,
+        "graceful_shutdown_timeout_s": 5.0,
+    }
 
 
 def _plan(description: Description, group: Group) -> ReplicaPlan:
@@ -120,6 +93,7 @@ def _options(description: Description, scaled: Scaled, ongoing: int) -> dict[str
         "health_check_timeout_s": max(10.0, 3 * description.health_seconds),
         "graceful_shutdown_timeout_s": description.drain_seconds,
         "graceful_shutdown_wait_loop_s": 0.5,
+        "max_surge_percent": scaled.surge_percent,
     }
     if scaled.autoscale is None:
         options["num_replicas"] = scaled.replicas or 1

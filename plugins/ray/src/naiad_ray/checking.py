@@ -4,19 +4,21 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from naiad_config import ModelConfig
-from naiad_ray.capacity import LEAST_ONGOING_REQUESTS, most_ongoing_requests
-from naiad_ray.description import Description, Group, Scaled
+from naiad_ray.description import FRONT_DESK, Description, Scaled
+from naiad_ray.layout import layout
 
 _Models = Mapping[str, ModelConfig | str]
 
 
 def lines_of(description: Description, models: Mapping[str, _Models]) -> tuple[list[str], bool]:
     """The lines of the report, and whether any model cannot be read, or a pattern has no model."""
-    lines: list[str] = []
+    laid_out = layout(description, models)
+    front = _front_desk(description) if laid_out.front_desk else "the replicas of its group"
+    lines = [f"application {description.name}: {description.ingress}, then {front}"]
     broken = False
     for group in description.groups:
         own = models[group.name]
-        ongoing = group.max_ongoing_requests or max(LEAST_ONGOING_REQUESTS, most_ongoing_requests(dict(own)))
+        ongoing = laid_out.ongoing[group.name]
         lines.append(f"group {group.name}: {_scale(group)}, {_resources(group)}, {ongoing} requests in flight each")
         for name, config in own.items():
             problem = config if isinstance(config, str) else ""
@@ -28,6 +30,11 @@ def lines_of(description: Description, models: Mapping[str, _Models]) -> tuple[l
     return lines, broken
 
 
+def _front_desk(description: Description) -> str:
+    desk = description.front_desk or FRONT_DESK
+    return f"a front desk of {_scale(desk)}, {_resources(desk)}"
+
+
 def _scale(scaled: Scaled) -> str:
     if scaled.autoscale is None:
         count = scaled.replicas or 1
@@ -37,6 +44,6 @@ def _scale(scaled: Scaled) -> str:
     return f"{scale.minimum} to {scale.maximum} replicas for {scale.target:g} {noun} each"
 
 
-def _resources(group: Group) -> str:
+def _resources(group: Scaled) -> str:
     labels = "".join(f", {name}={value}" for name, value in group.labels.items())
-    return f"{group.num_cpus:g} CPUs, {group.num_gpus:g} GPUs{labels}"
+    return f"{group.num_cpus:g} CPUs and {group.num_gpus:g} GPUs each{labels}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from naiad.errors import NotFoundError
+from naiad_ray.haproxy import prepare
 from naiad_ray.reading import read_description
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def run_check(arguments: argparse.Namespace) -> int:
 def run_up(arguments: argparse.Namespace) -> int:
     """Start Ray Serve where it does not run, deploy the application, and wait for a signal."""
     description = read_description(Path(arguments.path))
+    prepare(description)
     _require_ray()
     os.environ.setdefault("RAY_SERVE_LOG_TO_STDERR", "0")
     from naiad_ray.deploying import connect, deploy

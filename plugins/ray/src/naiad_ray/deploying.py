@@ -1,10 +1,14 @@
 """Connects to a Ray cluster, starts Ray Serve with the ports of a description, and deploys its application."""
 
+import os
+
 import ray
 from ray import serve
 from ray.serve.config import HTTPOptions, ProxyLocation, gRPCOptions
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from naiad.errors import UnavailableError
+from naiad_ray import haproxy
 from naiad_ray.application import build
 from naiad_ray.description import Description
 
@@ -27,10 +31,13 @@ def connect(address: str | None, *, detach: bool) -> None:
 
 
 def deploy(description: Description) -> None:
-    """Deploy the application, and return when its new replicas serve. Raises UnavailableError if they do not start.
+    """Deploy the application, and return when its new replicas serve.
 
     An application that runs serves on meanwhile, by its old replicas, and keeps them if the new ones fail.
+    Raises UnavailableError if they do, or if the cluster does not have the ingress of the description.
     """
+    if description.ingress == "haproxy":
+        haproxy.require(description, _variable_by_node())
     serve.start(
         proxy_location=ProxyLocation.EveryNode,
         http_options=HTTPOptions(host=description.http.host, port=description.http.port),
@@ -42,9 +49,38 @@ def deploy(description: Description) -> None:
     try:
         serve.run(application, name=description.name, route_prefix="/")
     except RuntimeError as error:
-        raise UnavailableError(f"application '{description.name}' did not start: {error}") from error
+        raise UnavailableError(f"application '{description.name}' did not start: {_reasons(description)}") from error
+
+
+def _variable_by_node() -> dict[str, str]:
+    """The value of the variable for HAProxy on each node that lives, by the node's address and name."""
+    read = ray.remote(num_cpus=0)(_variable)
+    values = {
+        f"{node['NodeManagerAddress']} ({node['NodeName']})": read.options(
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        ).remote()
+        for node in ray.nodes()
+        if node["Alive"]
+    }
+    return dict(zip(values, ray.get(list(values.values())), strict=True))
+
+
+def _variable() -> str:
+    return os.environ.get(haproxy.VARIABLE, "")
+
+
+def _reasons(description: Description) -> str:
+    """What Ray Serve says of each deployment that is not healthy."""
+    application = serve.status().applications[description.name]
+    unhealthy = {name: each for name, each in application.deployments.items() if each.status != "HEALTHY"}
+    return "\n".join(f"{name}: {each.message.strip()}" for name, each in unhealthy.items()) or application.message
 
 
 def shut_down(name: str) -> None:
-    """Remove an application, and return when its replicas have answered what they had and ended."""
+    """Remove an application, and return when its replicas have answered what they had and ended.
+
+    With the last application Ray Serve itself ends, and its proxies with it.
+    """
     serve.delete(name)
+    if not serve.status().applications:
+        serve.shutdown()

@@ -46,12 +46,17 @@ class Scaled(Section):
     num_gpus: float = Field(default=0.0, ge=0)
     labels: dict[str, str] = Field(default_factory=dict)
     max_ongoing_requests: Whole | None = Field(default=None, ge=1)
+    surge_percent: Whole = Field(default=0, ge=0, le=100)
 
     @model_validator(mode="after")
     def _one_way_to_scale(self) -> Self:
         if self.replicas is not None and self.autoscale is not None:
             raise ValueError("has both replicas and autoscale; keep one of them")
         return self
+
+
+FRONT_DESK = Scaled(num_cpus=0.5)
+"""The front desk of a file that needs one and describes none."""
 
 
 class Group(Scaled):
@@ -81,11 +86,15 @@ class Grpc(Section):
 
 
 class Description(Section):
-    """A whole application on Ray Serve. A file without groups has one, with every model of the repository."""
+    """A whole application on Ray Serve. A file without groups has one, with every model of the repository.
+
+    `ingress` is what listens on the ports of a node: the proxies of Ray Serve, or HAProxy.
+    """
 
     name: Name = "naiad"
     repository: Folders = ()
     options: dict[str, Any] = Field(default_factory=dict)
+    ingress: Literal["proxy", "haproxy"] = "proxy"
     http: Http = Http()
     grpc: Grpc | None = Grpc()
     health_seconds: float = Field(default=10.0, gt=0)

@@ -55,7 +55,9 @@ def parse_description(text: str, source: str, declared: tuple[Option, ...] | Non
     try:
         description = Description.model_validate(content)
     except ValidationError as error:
-        problems = [_problem(each, lines, source) for each in error.errors()]
+        errors = error.errors()
+        inner = {each["loc"][:depth] for each in errors for depth in range(len(each["loc"]))}
+        problems = [_problem(each, lines, source) for each in errors if each["loc"] not in inner]
         raise InvalidArgumentError("\n".join(problems)) from error
     if declared is not None and (problems := list(_wrong_options(description, declared, lines, source))):
         raise InvalidArgumentError("\n".join(problems))

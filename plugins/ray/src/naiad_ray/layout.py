@@ -1,0 +1,39 @@
+"""How an application is laid out on Ray Serve: with a front desk or without, and requests in flight of replicas."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from naiad_config import ModelConfig
+from naiad_ray.capacity import LEAST_ONGOING_REQUESTS, has_sequences, most_ongoing_requests
+from naiad_ray.description import Description, Scaled
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The decisions about an application: whether it has a front desk, and each group's requests in flight."""
+
+    front_desk: bool
+    ongoing: dict[str, int]
+
+
+def layout(description: Description, models: Mapping[str, Mapping[str, ModelConfig | str]]) -> Layout:
+    """How an application is laid out for the models of each group.
+
+    One group needs no front desk, unless it may have several replicas and models with sequences: the proxies of
+    Ray Serve would send their requests to any replica.
+    """
+    ongoing = {
+        group.name: group.max_ongoing_requests
+        or max(LEAST_ONGOING_REQUESTS, most_ongoing_requests(dict(models[group.name])))
+        for group in description.groups
+    }
+    several = len(description.groups) > 1
+    scattered = any(
+        most_replicas(group) > 1 and has_sequences(dict(models[group.name])) for group in description.groups
+    )
+    return Layout(several or scattered or description.front_desk is not None, ongoing)
+
+
+def most_replicas(scaled: Scaled) -> int:
+    """The most replicas that may run."""
+    return scaled.autoscale.maximum if scaled.autoscale else scaled.replicas or 1
