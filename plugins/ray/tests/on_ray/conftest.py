@@ -1,123 +1,95 @@
-"""One cluster for all tests on Ray, and the models that they deploy."""
+"""One cluster of three nodes for all tests on Ray, and the two applications that they deploy on it."""
 
 import os
 import socket
 from collections.abc import Iterator
-from pathlib import Path
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-ECHO = """
-import time
-from naiad_custom import FP32, Array, model
+from .applications import Application
+from .models import GROUPS, MODELS, ONE_GROUP, write_models
 
-@model(max_batch_size=8, outputs="y")
-def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
-    time.sleep(float(x.max()))
-    return x
-"""
-
-TILL = """
-from naiad_custom import FP32, Array, model
-
-@model(max_batch_size=16, outputs=("total", "bill_after"))
-def add(price: Array[FP32, 1], bill: Array[FP32, 1]) -> tuple[Array[FP32, 1], Array[FP32, 1]]:
-    total = bill + price
-    return total, total
-"""
-
-OF_TILL = """
-sequence_batching {
-  oldest { max_candidate_sequences: 100 }
-  max_sequence_idle_microseconds: 60000000
-  state [ { input_name: "bill" output_name: "bill_after" data_type: TYPE_FP32 dims: [ 1 ] } ]
+_STORE = {"object_store_memory": 100 << 20}
+_ENVIRONMENT = {
+    "RAY_raylet_start_wait_time_s": "120",  # 30 seconds are few on busy machines
+    "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
+    "RAY_SERVE_REPLICA_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
 }
-"""
-
-WORDS = """
-from collections.abc import AsyncIterator
-import numpy as np
-from naiad_custom import BYTES, Array, model
-
-@model(outputs="word")
-async def words(text: Array[BYTES, 1]) -> AsyncIterator[Array[BYTES, 1]]:
-    for word in text[0].split():
-        yield np.array([word], dtype=object)
-"""
-
-TWICE = """
-platform: "ensemble"
-max_batch_size: 8
-input { name: "x" data_type: TYPE_FP32 dims: [ 1 ] }
-output { name: "z" data_type: TYPE_FP32 dims: [ 1 ] }
-ensemble_scheduling {
-  step { model_name: "echo" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "y" value: "m" } }
-  step { model_name: "echo" model_version: -1 input_map { key: "x" value: "m" } output_map { key: "y" value: "z" } }
-}
-"""
-
-FILE = """
-repository: models
-http: {{host: 127.0.0.1, port: {http}}}
-grpc: {{port: {grpc}}}
-health_seconds: 1
-drain_seconds: 10
-front_desk: {{num_cpus: 0.1}}
-groups:
-  - {{name: state, models: [till, echo], replicas: 2, num_cpus: 0.1}}
-  - {{name: rest, num_cpus: 0.1}}
-"""
 
 
-def write_model(repository: Path, name: str, source: str, config: str = "") -> None:
-    (repository / name / "1").mkdir(parents=True, exist_ok=True)
-    if source:
-        (repository / name / "1" / "model.py").write_text(source)
-    if config:
-        (repository / name / "config.pbtxt").write_text(config)
+@dataclass
+class Nodes:
+    """A cluster whose nodes are processes of this machine. Clients use the proxy of the head only."""
+
+    cluster: Any
+    http: int
+    grpc: int
+    front: Any = None
+
+    def replace_front(self) -> Any:
+        """Start another node with room for replicas, and return the one that was there before."""
+        before = self.front
+        self.front = self.cluster.add_node(num_cpus=1, **_STORE)
+        self.cluster.wait_for_nodes()
+        return before
 
 
 def free_port() -> int:
+    """A port that is free now."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return int(listening.getsockname()[1])
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Any]:
-    """A node in processes of this machine, which end with the tests."""
-    os.environ["RAY_raylet_start_wait_time_s"] = "120"  # noqa: SIM112 - Ray's name; 30 seconds are few on busy machines
+def nodes() -> Iterator[Nodes]:
+    """A head without replicas, a node with the label `row: back`, and one without, each with one processor.
+
+    So each has one replica of the group `state`. The processes end with the tests.
+    """
     ray = pytest.importorskip("ray")
     clusters = pytest.importorskip("ray.cluster_utils")
-    nodes = clusters.Cluster(initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False})
-    ray.init(address=nodes.address, log_to_driver=False, logging_level="warning")
+    os.environ.update(
+        _ENVIRONMENT,
+        RAY_SERVE_WORKER_PROXY_HTTP_PORT=str(free_port()),
+        RAY_SERVE_WORKER_PROXY_GRPC_PORT=str(free_port()),
+    )
+    cluster = clusters.Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 0, **_STORE, "include_dashboard": False}
+    )
+    ray.init(address=cluster.address, log_to_driver=False, logging_level="warning")
+    nodes = Nodes(cluster, free_port(), free_port())
+    cluster.add_node(num_cpus=1, labels={"row": "back"}, **_STORE)
+    nodes.replace_front()
     yield nodes
     from ray import serve
 
     serve.shutdown()
     ray.shutdown()
-    nodes.shutdown()
+    cluster.shutdown()
 
 
-@pytest.fixture(scope="session")
-def shop(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """A deployed application with two groups: `folder` has its file, `http` and `grpc` are its addresses."""
-    from naiad_ray.deploying import deploy
-    from naiad_ray.reading import read_description
-
+@pytest.fixture(scope="module")
+def shop(nodes: Nodes, tmp_path_factory: pytest.TempPathFactory) -> Application:
+    """An application with the groups `state` (2 replicas) and `rest` behind a front desk."""
     folder = tmp_path_factory.mktemp("shop")
-    models = folder / "models"
-    write_model(models, "echo", ECHO)
-    write_model(models, "till", TILL, OF_TILL)
-    write_model(models, "words", WORDS)
-    write_model(models, "twice", "", TWICE)
-    http, grpc = free_port(), free_port()
-    (folder / "naiad-ray.yaml").write_text(FILE.format(http=http, grpc=grpc))
+    write_models(folder / "models", *MODELS)
+    (folder / "naiad-ray.yaml").write_text(GROUPS.format(http=nodes.http, grpc=nodes.grpc))
+    application = Application(folder, f"127.0.0.1:{nodes.http}", f"127.0.0.1:{nodes.grpc}")
+    application.bring_up()
+    return application
 
-    def bring_up() -> None:
-        deploy(read_description(folder))
 
-    bring_up()
-    return SimpleNamespace(folder=folder, http=f"127.0.0.1:{http}", grpc=f"127.0.0.1:{grpc}", bring_up=bring_up)
+@pytest.fixture(scope="module")
+def group(nodes: Nodes, tmp_path_factory: pytest.TempPathFactory) -> Application:
+    """An application with the group `only`, which the proxies call directly, with 1 to 3 replicas for its load."""
+    folder = tmp_path_factory.mktemp("group")
+    write_models(folder / "models", "echo", "words")
+    autoscale = "{minimum: 1, maximum: 3, target: 2, interval: 0.5, look_back: 1, up_after: 0.5, down_after: 2}"
+    text = ONE_GROUP.format(http=nodes.http, grpc=nodes.grpc, scale=f"autoscale: {autoscale}")
+    (folder / "naiad-ray.yaml").write_text(text)
+    application = Application(folder, f"127.0.0.1:{nodes.http}", f"127.0.0.1:{nodes.grpc}")
+    application.bring_up()
+    return application

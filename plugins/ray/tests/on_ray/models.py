@@ -1,0 +1,90 @@
+"""The models of the tests on Ray, and the files of two applications: groups behind a front desk, and one group."""
+
+from pathlib import Path
+
+ECHO = """
+import time
+from naiad_custom import FP32, Array, model
+
+@model(max_batch_size=8, outputs="y")
+def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
+    time.sleep(float(x.max()))
+    return x
+"""
+
+TILL = """
+from naiad_custom import FP32, Array, model
+
+@model(max_batch_size=16, outputs=("total", "bill_after"))
+def add(price: Array[FP32, 1], bill: Array[FP32, 1]) -> tuple[Array[FP32, 1], Array[FP32, 1]]:
+    total = bill + price
+    return total, total
+"""
+
+OF_TILL = """
+sequence_batching {
+  oldest { max_candidate_sequences: 100 }
+  max_sequence_idle_microseconds: 60000000
+  state [ { input_name: "bill" output_name: "bill_after" data_type: TYPE_FP32 dims: [ 1 ] } ]
+}
+"""
+
+WORDS = """
+from collections.abc import AsyncIterator
+import numpy as np
+from naiad_custom import BYTES, Array, model
+
+@model(outputs="word")
+async def words(text: Array[BYTES, 1]) -> AsyncIterator[Array[BYTES, 1]]:
+    for word in text[0].split():
+        yield np.array([word], dtype=object)
+"""
+
+TWICE = """
+platform: "ensemble"
+max_batch_size: 8
+input { name: "x" data_type: TYPE_FP32 dims: [ 1 ] }
+output { name: "z" data_type: TYPE_FP32 dims: [ 1 ] }
+ensemble_scheduling {
+  step { model_name: "echo" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "y" value: "m" } }
+  step { model_name: "echo" model_version: -1 input_map { key: "x" value: "m" } output_map { key: "y" value: "z" } }
+}
+"""
+
+MODELS = {"echo": (ECHO, ""), "till": (TILL, OF_TILL), "words": (WORDS, ""), "twice": ("", TWICE)}
+
+GROUPS = """
+repository: models
+http: {{host: 127.0.0.1, port: {http}}}
+grpc: {{port: {grpc}}}
+health_seconds: 1
+drain_seconds: 10
+front_desk: {{num_cpus: 0.1, labels: {{row: back}}, surge_percent: 100}}
+groups:
+  - {{name: state, models: [till, echo], replicas: 2, num_cpus: 0.6}}
+  - {{name: rest, num_cpus: 0.1, labels: {{row: back}}}}
+"""
+
+ONE_GROUP = """
+repository: models
+http: {{host: 127.0.0.1, port: {http}}}
+grpc: {{port: {grpc}}}
+health_seconds: 1
+drain_seconds: 10
+groups:
+  - name: only
+    models: [echo, words]
+    num_cpus: 0.33
+    {scale}
+"""
+
+
+def write_models(repository: Path, *names: str) -> None:
+    """The models of these names."""
+    for name in names:
+        source, config = MODELS[name]
+        (repository / name / "1").mkdir(parents=True, exist_ok=True)
+        if source:
+            (repository / name / "1" / "model.py").write_text(source)
+        if config:
+            (repository / name / "config.pbtxt").write_text(config)
