@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 import random
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -102,7 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print_tables(summarise(log), factory.name, instances)
     if arguments.timeline and not arguments.json:
-        print("\n".join(timeline(log)))
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+        print("\n".join(timeline(log, columns_of_terminal=width)))
     return 0
 
 

@@ -48,10 +48,11 @@ def columns_of(log: Log) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def timeline(log: Log, most: int = MOST_BATCHES) -> Iterator[str]:
+def timeline(log: Log, most: int = MOST_BATCHES, columns_of_terminal: int = 0) -> Iterator[str]:
     """Lines with a column for each instant at which batches were sent, and a row for each slot of each instance.
 
-    `most` is how many batches are shown, from the first on; a last line says how many are not.
+    `most` is how many batches are shown, from the first on; a last line says how many are not. On a terminal of so many
+    columns the lines go on in further blocks of lines, each below an empty line; 0 breaks no line.
     """
     columns = columns_of(log)
     shown = columns[:most]
@@ -64,10 +65,24 @@ def timeline(log: Log, most: int = MOST_BATCHES) -> Iterator[str]:
         table.append([_at(here.get(instant, ()), row) for instant in instants])
     widths = [max(len(line[index]) for line in table) for index in range(len(instants))]
     first = max(map(len, heads))
-    for head, line in zip(heads, table, strict=True):
-        yield "  ".join((head.ljust(first), *map(str.ljust, line, widths))).rstrip()
+    for number, block in enumerate(_blocks(widths, columns_of_terminal - first)):
+        if number:
+            yield ""
+        for head, line in zip(heads, table, strict=True):
+            yield "  ".join((head.ljust(first), *map(str.ljust, line[block], widths[block]))).rstrip()
     if len(columns) > len(shown):
         yield f"… and {len(columns) - len(shown)} more batches"
+
+
+def _blocks(widths: Sequence[int], room: int) -> Iterator[slice]:
+    """The columns that fit side by side, each behind two spaces, block by block; all where there is no `room`."""
+    start, used = 0, 0
+    for index, width in enumerate(widths):
+        if 0 < room < used + 2 + width and index > start:
+            yield slice(start, index)
+            start, used = index, 0
+        used += 2 + width
+    yield slice(start, len(widths))
 
 
 def name_of(log: Log, ticket: int) -> str:
