@@ -56,7 +56,7 @@ def test_a_running_server_is_listed_and_asked(serve: "Callable[..., ServerProces
 
     assert listed == (0, "Model\tVersion\tState\tReason\nweigh\t1\tREADY\n", "")
     assert printed == (0, "weigh version 1\ntotal FP32[1]\n[6.5]\ntext BYTES[1]\n['a, b']\n", "")
-    assert refused == (1, "", "naiad infer: no --input is given; the model takes numbers FP32[-1], text BYTES[1]\n")
+    assert refused == (2, "", "naiad infer: no --input is given; the model takes numbers FP32[-1], text BYTES[1]\n")
 
 
 def test_a_repository_is_checked_with_the_real_backends(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import yaml
 from naiad import PluginRegistry, hookspecs
 from naiad_cli.extra_commands import extra_commands
 from naiad_cli.main import COMMANDS, main
-from naiad_cli.serve import _OWN_OPTIONS
+from naiad_cli.serve_options import every_option
 
 ROOT = Path(__file__).parents[1]
 PAGES = {path.name: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
@@ -126,4 +126,4 @@ def test_options_in_commands_that_are_shown_are_there() -> None:
     commands = [line for line in blocks.splitlines() if "naiad serve" in line]
     report = {name for line in commands for name in re.findall(r"--([a-z0-9-]+)", line)}
 
-    assert report <= {option.name for option in (*_OWN_OPTIONS, *PluginRegistry.discover().options())}
+    assert report <= {option.name for option in every_option(PluginRegistry.discover())}

@@ -85,6 +85,84 @@ def test_models_prints_the_index_with_the_reasons(server: Canned, capsys: pytest
     ]
 
 
+def test_models_are_listed_as_json_for_programs(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
+    index = [{"name": "add", "version": "2", "state": "READY"}, {"name": "bad", "reason": "no\nfile"}]
+    server.answer("/v2/repository/index", index)
+
+    status = main(["models", "--url", server.url, "--json"])
+
+    assert (status, json.loads(capsys.readouterr().out)) == (0, index)
+
+
+def test_headers_of_the_command_line_and_of_the_variable_are_sent(
+    server: Canned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.answer("/v2/repository/index", [])
+    monkeypatch.setenv("NAIAD_URL", server.url)
+
+    main(["models", "--header", "Authorization: Bearer abc", "--header", "X-Tenant:7"])
+    monkeypatch.setenv("NAIAD_HEADER", "Authorization: Bearer def\nX-Tenant: 8\n")
+    main(["models"])
+
+    sent = [{name.lower(): value for name, value in headers.items()} for _, _, headers, _ in server.requests]
+    assert [(each["authorization"], each["x-tenant"]) for each in sent] == [("Bearer abc", "7"), ("Bearer def", "8")]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--header", "Authorization"], "--header 'Authorization' is not a header; write --header 'Auth"),
+        (["--header", "A B: c"], "--header 'A B' is not a header"),
+        (["--header", "A: c\nd"], "--header 'A' is not a header"),
+        (["--ca-file", "no/such.pem"], "--ca-file no/such.pem cannot be used: "),
+    ],
+)
+def test_headers_and_authorities_that_cannot_be_are_refused(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(["models", *words])
+
+    assert status == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_stream_is_printed_as_it_comes_and_its_error_ends_it(
+    server: Canned, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answer("/v2/models/add", METADATA)
+    events = [{"model_name": "add", "C": [1.0, 2.0]}, {"C": 3.0}, {"error": "it broke"}]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
+    server.answers["/v2/models/add/generate_stream"] = (200, {}, body)
+
+    words = ["--input", "A=1,2", "--input", "B=é", "--parameter", "k=7", "--id", "r1"]
+    status = main(["infer", "add", "--url", server.url, "--stream", *words])
+
+    printed = capsys.readouterr()
+    assert (status, printed.out, printed.err) == (1, "[1.0, 2.0]\n3.0\n", "naiad infer: it broke\n")
+    assert json.loads(server.requests[1][3]) == {"A": [1.0, 2.0], "B": ["é"], "k": 7, "id": "r1"}
+
+
+def test_a_stream_as_json_is_one_object_a_line(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
+    server.answer("/v2/models/add", METADATA)
+    server.answers["/v2/models/add/generate_stream"] = (200, {}, b'data: {"C":1}\n\ndata: {"C":2}\n\n')
+
+    status = main(["infer", "add", "--url", server.url, "--stream", "--json", "--input", "A=1,2"])
+
+    assert (status, capsys.readouterr().out) == (0, '{"C": 1}\n{"C": 2}\n')
+
+
+def test_infer_prints_json_for_programs(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
+    server.answer("/v2/models/add", METADATA)
+    output = {"name": "C", "datatype": "FP32", "shape": [1, 2], "parameters": {"binary_data_size": 8}}
+    answer = {"model_name": "add", "model_version": "2", "outputs": [output]}
+    server.answer("/v2/models/add/infer", answer, np.array([4, 6], np.float32).tobytes())
+
+    main(["infer", "add", "--url", server.url, "--json", "--input", "A=1,2"])
+
+    expected = {"name": "C", "datatype": "FP32", "shape": [1, 2], "data": [4.0, 6.0]}
+    assert json.loads(capsys.readouterr().out) == answer | {"outputs": [expected]}
+
+
 def test_models_can_ask_for_the_ready_ones(server: Canned) -> None:
     server.answer("/v2/repository/index", [])
 
@@ -146,7 +224,7 @@ def test_infer_tells_what_is_wrong_with_the_inputs(
 
     status = main(["infer", "add", "--url", server.url, *words])
 
-    assert (status, capsys.readouterr().err) == (1, f"naiad infer: {message}\n")
+    assert (status, capsys.readouterr().err) == (1 if "values" in message else 2, f"naiad infer: {message}\n")
 
 
 def test_infer_asks_for_an_explanation_and_prints_it_below_the_outputs(
@@ -201,12 +279,16 @@ def test_no_server_is_notified_with_how_to_start_one(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("url", "message"), [("ftp://x", "--url ftp://x is not an HTTP address"), ("http://127.0.0.1:x", "no answer from")]
+    ("url", "message"),
+    [
+        ("ftp://x", "--url ftp://x is not an HTTP address"),
+        ("http://127.0.0.1:x", "--url http://127.0.0.1:x is not an HTTP address: Port could not be cast"),
+    ],
 )
 def test_what_is_no_address_is_refused(capsys: pytest.CaptureFixture[str], url: str, message: str) -> None:
     status = main(["models", "--url", url])
 
-    assert status == 1
+    assert status == 2
     assert message in capsys.readouterr().err
 
 

@@ -16,9 +16,10 @@ def test_without_a_command_all_are_listed(words: list[str], capsys: pytest.Captu
     assert all(command.name in message and command.help in message for command in COMMANDS)
 
 
-def test_the_version_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_the_version_is_reported(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exited:
-        main(["--version"])
+        main([option])
 
     assert (exited.value.code, capsys.readouterr().out) == (0, f"naiad {naiad.__version__}\n")
 
@@ -40,22 +41,35 @@ def test_an_unknown_command_is_answered_with_those_there_are(capsys: pytest.Capt
     with pytest.raises(SystemExit) as exited:
         main(["sevre"])
 
-    assert exited.value.code == 1
-    assert "invalid choice: 'sevre' (choose from 'serve'," in capsys.readouterr().err
+    assert exited.value.code == 2
+    assert capsys.readouterr().err == "naiad: there is no command 'sevre'; did you mean 'serve'?\n"
+
+
+def test_an_option_of_no_command_is_refused_under_the_usage_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exited:
+        main(["plugins", "--jsn"])
+
+    assert exited.value.code == 2
+    assert capsys.readouterr().err == (
+        "usage: naiad plugins [-h] [--json]\nnaiad plugins: unrecognized arguments: --jsn; did you mean '--json'?\n"
+    )
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "message", "expected"),
     [
-        (["serve"], "naiad serve: no model repository is given; write naiad serve DIR, or naiad serve model.py\n"),
-        (["serve", "--model-repositry=x"], "naiad serve: unknown option --model-repositry. Did you mean"),
-        (["check", "no/such/folder"], "no/such/folder' cannot be read: No such file or directory"),
+        (["serve"], "naiad serve: no model repository is given; write naiad serve DIR, or naiad serve model.py\n", 2),
+        (["serve", "--model-repositry=x"], "naiad serve: unknown option --model-repositry. Did you mean", 2),
+        (["serve", ".", "--exit-on-error", "maybe"], "'maybe' is not a value of --exit-on-error, nor a file or", 2),
+        (["check", ".", "--backend-confg=x"], "naiad check: unknown option --backend-confg. Did you mean", 2),
+        (["models", "--url", "http://[bad"], "--url http://[bad is not an HTTP address: Invalid IPv6 URL", 2),
+        (["check", "no/such/folder"], "no/such/folder' cannot be read: No such file or directory", 1),
     ],
 )
-def test_a_mistake_is_one_sentence_and_status_1(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+def test_a_mistake_is_one_sentence_and_a_status(
+    words: list[str], message: str, expected: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = main(words)
 
-    assert status == 1
+    assert status == expected
     assert message in capsys.readouterr().err

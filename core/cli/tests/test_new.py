@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from naiad_cli.main import main
+from naiad_cli.new import OWN_NAMES
 
 
 def run(*words: str, cwd: Path, path: str = "") -> subprocess.CompletedProcess[str]:
@@ -72,6 +74,30 @@ def test_nothing_is_written_over(tmp_path, capsys, kind):
 def test_names_that_cannot_be_are_refused(tmp_path, capsys, kind, name):
     status = main(["new", kind, name, "--directory", str(tmp_path)])
 
-    assert status == 1
+    assert status == 2
     assert f"is not a name for a {kind}" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("onnx", "distribution of Naiad"), ("python", "backend"), ("rate_limiter", "distribution")]
+)
+def test_a_backend_cannot_have_the_name_of_one_that_exists(tmp_path, capsys, name, kind):
+    status = main(["new", "backend", name, "--directory", str(tmp_path)])
+
+    assert status == 2
+    assert f"'{name}' is the name of a {kind}" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backend_has_a_gitignore(tmp_path):
+    main(["new", "backend", "abacus", "--directory", str(tmp_path)])
+
+    assert "__pycache__/" in (tmp_path / "naiad-abacus" / ".gitignore").read_text()
+
+
+def test_the_names_of_our_distributions_are_known():
+    members = Path(__file__).parents[3].glob("*/*/pyproject.toml")
+    names = {tomllib.loads(path.read_text())["project"]["name"] for path in members}
+
+    assert {f"naiad-{name}" for name in OWN_NAMES} == names - {"naiad"}

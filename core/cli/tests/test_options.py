@@ -73,19 +73,23 @@ def test_an_option_has_the_other_name_that_users_of_triton_know() -> None:
     [
         (["--port=x"], "argument --port: 'x' is not a number"),
         (["--strict=maybe"], "argument --strict: 'maybe' is neither true nor false"),
-        (["--mode=push"], "argument --mode: invalid choice: 'push'"),
+        (["--mode=push"], "argument --mode: invalid choice: 'push' (choose from 'none', 'poll')"),
+        (
+            ["--mode=polll"],
+            "argument --mode: invalid choice: 'polll' (choose from 'none', 'poll'); did you mean 'poll'?",
+        ),
         (["--port"], "argument --port: expected one argument"),
         (["--strict", "false", "--port", "--strict"], "argument --port: '--strict' is not a number"),
         (["--pot=1"], "unrecognized arguments: --pot=1"),
     ],
 )
-def test_a_mistake_is_reported_with_status_1(
+def test_a_mistake_is_reported_with_status_2(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as exited:
         parsed(*words)
 
-    assert exited.value.code == 1
+    assert exited.value.code == 2
     assert message in capsys.readouterr().err
 
 

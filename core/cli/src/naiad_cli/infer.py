@@ -6,12 +6,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from naiad.errors import InvalidArgumentError
+import numpy as np
+
+from naiad.errors import NaiadError
 from naiad_cli.chart import drawn, plain
-from naiad_cli.client import DEFAULT_URL, Client
-from naiad_cli.parser import Parser, Subparsers
-from naiad_cli.tables import print_table
-from naiad_cli.tensors import outputs_of, parameter, read_tensor, shown, to_wire
+from naiad_cli.client import Client, add_server_options, client_of
+from naiad_cli.parser import Parser, Subparsers, UsageError
+from naiad_cli.tables import add_json_option, print_json, print_table
+from naiad_cli.tensors import json_elements, outputs_of, parameter, read_tensor, shown, to_wire
 from naiad_kit.explaining import EXPLAIN
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
@@ -26,7 +28,7 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     )
     parser.add_argument("model", metavar="MODEL", help="the model's name")
     parser.add_argument("--model-version", default="", metavar="N", help="its version (default: the newest one)")
-    parser.add_argument("--url", default=DEFAULT_URL, help="where the server listens (default: %(default)s)")
+    add_server_options(parser)
     parser.add_argument(
         "--input",
         action="append",
@@ -39,6 +41,8 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     )
     parser.add_argument("--parameter", action="append", default=[], metavar="KEY=VALUE", help="a request parameter")
     parser.add_argument("--explain", action="store_true", help="print what became of the request, phase by phase")
+    parser.add_argument("--stream", action="store_true", help="print each response of the model as it comes")
+    add_json_option(parser)
     parser.add_argument("--id", default="", help="the request's id")
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECS", help="how long to wait (default: 60)")
     parser.set_defaults(run=run)
@@ -46,7 +50,7 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask the server for the model's inputs, send the request and print the outputs."""
-    client = Client(arguments.url, arguments.timeout)
+    client = client_of(arguments, arguments.timeout)
     path = [
         "v2",
         "models",
@@ -54,10 +58,16 @@ def run(arguments: argparse.Namespace) -> int:
         *(["versions", arguments.model_version] if arguments.model_version else []),
     ]
     metadata = client.get(*path).json()
+    if arguments.stream:
+        return _stream(arguments, client, path, metadata)
     body, header_length = request_body(arguments, metadata)
     answer = client.post(*path, "infer", body=body, headers={HEADER_LENGTH: str(header_length)})
     length = int(answer.headers.get(HEADER_LENGTH.lower(), len(answer.body)))
     document = json.loads(answer.body[:length])
+    if arguments.json:
+        outputs = outputs_of(document, answer.body[length:])
+        print_json(document | {"outputs": [_output_document(*output) for output in outputs]})
+        return 0
     print(f"{document['model_name']} version {document['model_version']}")
     parameters = document.get("parameters", {})
     explanation = parameters.pop(EXPLAIN, None) if arguments.explain else None
@@ -66,6 +76,41 @@ def run(arguments: argparse.Namespace) -> int:
     for name, datatype, array in outputs_of(document, answer.body[length:]):
         print(f"{name} {datatype}{list(array.shape)}\n{shown(array, datatype)}")
     return _print_explanation(explanation) if arguments.explain else 0
+
+
+def _stream(arguments: argparse.Namespace, client: Client, path: Sequence[str], metadata: Mapping[str, Any]) -> int:
+    """Print the responses of generate_stream: with --json an object each, else the outputs by name."""
+    outputs = {each["name"] for each in metadata["outputs"]}
+    if arguments.explain:
+        raise UsageError("--stream has no --explain; leave one of the two away")
+    for event in client.events(*path, "generate_stream", body=_flat_body(arguments, metadata)):
+        if "error" in event and "error" not in outputs:
+            raise NaiadError(str(event["error"]))
+        shown_outputs = arguments.output or [name for name in event if name in outputs]
+        if arguments.json:
+            print(json.dumps(event, ensure_ascii=False), flush=True)
+            continue
+        for name in shown_outputs:
+            value = event.get(name)
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            print(text if len(outputs) == 1 else f"{name} {text}", flush=True)
+    return 0
+
+
+def _flat_body(arguments: argparse.Namespace, metadata: Mapping[str, Any]) -> bytes:
+    """The body of generate_stream: the elements of each input, and the parameters beside them."""
+    document: dict[str, Any] = {
+        key: parameter(text) for key, text in _pairs("--parameter", arguments.parameter).items()
+    }
+    for name, (datatype, array) in _tensors(arguments, metadata).items():
+        document[name] = json_elements(array, datatype)
+    if arguments.id:
+        document["id"] = arguments.id
+    return json.dumps(document).encode()
+
+
+def _output_document(name: str, datatype: str, array: np.ndarray) -> dict[str, Any]:
+    return {"name": name, "datatype": datatype, "shape": list(array.shape), "data": json_elements(array, datatype)}
 
 
 def _print_explanation(text: str | None) -> int:
@@ -82,16 +127,8 @@ def _print_explanation(text: str | None) -> int:
 
 def request_body(arguments: argparse.Namespace, metadata: Mapping[str, Any]) -> tuple[bytes, int]:
     """The body of the infer request with all inputs in binary, and the length of its JSON part."""
-    written = _pairs("--input", arguments.input)
-    taken = {each["name"]: each for each in metadata["inputs"]}
-    unknown = sorted(set(written) - set(taken))
-    if unknown or not written:
-        problem = f"model '{arguments.model}' has no input '{unknown[0]}'" if unknown else "no --input is given"
-        raise InvalidArgumentError(f"{problem}; the model takes {_signature(metadata['inputs'])}")
     inputs, chunks = [], []
-    for name, text in written.items():
-        datatype = taken[name]["datatype"]
-        array = read_tensor(name, text, datatype, taken[name]["shape"])
+    for name, (datatype, array) in _tensors(arguments, metadata).items():
         chunks.append(to_wire(array))
         size = {"binary_data_size": len(chunks[-1])}
         inputs.append({"name": name, "datatype": datatype, "shape": list(array.shape), "parameters": size})
@@ -109,14 +146,29 @@ def request_body(arguments: argparse.Namespace, metadata: Mapping[str, Any]) -> 
     return b"".join([header, *chunks]), len(header)
 
 
+def _tensors(arguments: argparse.Namespace, metadata: Mapping[str, Any]) -> dict[str, tuple[str, np.ndarray]]:
+    """The datatype and the array of each input. Raises UsageError for a name that the model has not."""
+    written = _pairs("--input", arguments.input)
+    taken = {each["name"]: each for each in metadata["inputs"]}
+    unknown = sorted(set(written) - set(taken))
+    if unknown or not written:
+        problem = f"model '{arguments.model}' has no input '{unknown[0]}'" if unknown else "no --input is given"
+        raise UsageError(f"{problem}; the model takes {_signature(metadata['inputs'])}")
+    tensors = {}
+    for name, text in written.items():
+        datatype = taken[name]["datatype"]
+        tensors[name] = datatype, read_tensor(name, text, datatype, taken[name]["shape"])
+    return tensors
+
+
 def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:
-    """The words split at their first `=`. Raises InvalidArgumentError for a word without one or a name given twice."""
+    """The words split at their first `=`. Raises UsageError for a word without one or a name given twice."""
     pairs: dict[str, str] = {}
     for word in words:
         name, sign, value = word.partition("=")
         if not sign or not name or name in pairs:
             what = f"names '{name}' twice" if name in pairs else f"'{word}' has no NAME="
-            raise InvalidArgumentError(f"{option} {what}; write {option} NAME=VALUE once for each name")
+            raise UsageError(f"{option} {what}; write {option} NAME=VALUE once for each name")
         pairs[name] = value
     return pairs
 

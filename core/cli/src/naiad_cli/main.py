@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from naiad import __version__
 from naiad.errors import NaiadError
 from naiad_cli.extra_commands import EXTRA_COMMANDS, add_extra_command, extra_commands
-from naiad_cli.parser import Parser
+from naiad_cli.parser import Parser, UsageError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +29,28 @@ COMMANDS = (
     Command("check", "naiad_cli.check", "list every problem of every model in a repository"),
     Command("models", "naiad_cli.models", "list the models of a running server"),
     Command("infer", "naiad_cli.infer", "send one request to a running server"),
+    Command("top", "naiad_cli.top", "show rates and latencies of a running server"),
     Command("plugins", "naiad_cli.plugins", "list what is installed and what it offers"),
     Command("simulate", "naiad_cli.simulate", "run a scheduler on a virtual clock"),
     Command("new", "naiad_cli.new", "write the start of a model or a backend"),
+    Command("completion", "naiad_cli.completion", "print the completion script of a shell"),
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status: 0, or 1 with the reason on stderr."""
+    """Run the command line and return its exit status: 0, or with the reason on stderr 1, or 2 for a mistake in it."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
     command_name = words[0] if words else ""
     try:
+        _check_command(command_name)
         arguments = _parser(command_name).parse_args(words or ["--help"])
         arguments.words = words
         return int(arguments.run(arguments))
     except NaiadError as error:
         print(f"naiad {command_name}: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader of our pipe has left, as in `naiad models | head -1`
@@ -55,10 +58,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
+def _check_command(name: str) -> None:
+    """Exit with status 2 for a word that is no command, with the nearest one."""
+    if not name or name.startswith("-"):
+        return
+    own = [*(command.name for command in COMMANDS), "help"]
+    if name in own or name in EXTRA_COMMANDS or name in extra_commands(own):
+        return
+    near = did_you_mean(name, [*own, *EXTRA_COMMANDS])
+    print(f"naiad: there is no command '{name}'{near or '; naiad --help lists them'}", file=sys.stderr)
+    raise SystemExit(2)
+
+
 def _parser(command_name: str) -> Parser:
     """The parser of all commands; only the one that is wanted knows its arguments."""
     parser = Parser("naiad", description="Naiad, an inference server that is assembled from parts.")
-    parser.add_argument("--version", action="version", version=f"naiad {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"naiad {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for command in COMMANDS:
         if command.name == command_name:

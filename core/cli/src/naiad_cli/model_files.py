@@ -11,6 +11,7 @@ from naiad import PluginRegistry
 from naiad.errors import ConfigError, InvalidArgumentError
 from naiad.options import Option
 from naiad_cli.bare_folders import LinkedFolder, bare_folder
+from naiad_cli.parser import UsageError
 from naiad_config import ModelConfig
 from naiad_config.detection import KNOWN_FORMATS
 from naiad_config.escapes import quoted
@@ -251,13 +252,11 @@ class ModelFiles:
 
 
 def _check_name(name: str, words: Sequence[str]) -> None:
-    """Raise InvalidArgumentError for a name that no folder can have, or one for several words."""
+    """Raise UsageError for a name that no folder can have, or one for several words."""
     if name and (not is_folder_name(name) or name.startswith((".", "__"))):
-        raise InvalidArgumentError(
-            f"--{MODEL_NAME.name}={name} is not the name of a model; it becomes that of a folder"
-        )
+        raise UsageError(f"--{MODEL_NAME.name}={name} is not the name of a model; it becomes that of a folder")
     if name and len(words) != 1:
-        raise InvalidArgumentError(
+        raise UsageError(
             f"--{MODEL_NAME.name}={name} names one model, and there are {len(words)} folders and files to serve"
         )
 

@@ -2,9 +2,9 @@
 
 import argparse
 
-from naiad_cli.client import DEFAULT_URL, Client
+from naiad_cli.client import add_server_options, client_of
 from naiad_cli.parser import Parser, Subparsers
-from naiad_cli.tables import print_table
+from naiad_cli.tables import add_json_option, print_json, print_table
 
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
@@ -12,15 +12,19 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     parser = subparsers.add_parser(
         "models", description="The models of a running server, their states and the reasons."
     )
-    parser.add_argument("--url", default=DEFAULT_URL, help="where the server listens (default: %(default)s)")
+    add_server_options(parser)
     parser.add_argument("--ready", action="store_true", help="only those that can serve")
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the repository index as a table."""
     body = b'{"ready": true}' if arguments.ready else b"{}"
-    index = Client(arguments.url).post("v2", "repository", "index", body=body).json()
+    index = client_of(arguments).post("v2", "repository", "index", body=body).json()
+    if arguments.json:
+        print_json(index)
+        return 0
     rows = [tuple(str(entry.get(key, "")) for key in ("name", "version", "state", "reason")) for entry in index]
     print_table(("Model", "Version", "State", "Reason"), rows)
     return 0

@@ -1,14 +1,16 @@
 """`naiad new`: creates the files of a model or of a backend plugin from templates, with a test."""
 
 import argparse
+import importlib.util
 import re
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from string import Template
 
-from naiad.errors import AlreadyExistsError, InvalidArgumentError
-from naiad_cli.parser import Parser, Subparsers
+from naiad import PluginRegistry
+from naiad.errors import AlreadyExistsError
+from naiad_cli.parser import Parser, Subparsers, UsageError
 
 _MODEL = {
     "model/model.py.txt": "1/model.py",
@@ -22,6 +24,7 @@ _TRITON_MODEL = {
 _BACKEND = {
     "backend/pyproject.toml.txt": "pyproject.toml",
     "backend/README.md.txt": "README.md",
+    "backend/gitignore.txt": ".gitignore",
     "backend/hooks.py.txt": "src/naiad_$identifier/__init__.py",
     "backend/backend.py.txt": "src/naiad_$identifier/backend.py",
     "backend/py.typed.txt": "src/naiad_$identifier/py.typed",
@@ -29,6 +32,50 @@ _BACKEND = {
     "backend/model.json.txt": "tests/models/line/1/model.json",
 }
 """Template files by their place under `templates`, with the place of what is made from them."""
+
+OWN_NAMES = frozenset(
+    [
+        "cache",
+        "cache-local",
+        "cache-redis",
+        "caffe2",
+        "cli",
+        "config",
+        "custom",
+        "dashboard",
+        "explain",
+        "grpc",
+        "http",
+        "kit",
+        "loop-handoff",
+        "metrics",
+        "model-calls",
+        "onnx",
+        "openvino",
+        "process-workers",
+        "rate-limiter",
+        "ray",
+        "recorded-warmup",
+        "repository-agents",
+        "scheduler-dynamic",
+        "scheduler-ensemble",
+        "scheduler-sequence",
+        "shared-memory",
+        "statistics",
+        "store",
+        "tensorflow",
+        "tensorrt",
+        "tensors",
+        "testing",
+        "torch",
+        "tracing",
+        "tritonserver",
+        "warmup",
+    ]
+)
+"""The published distributions of Naiad, without `naiad-`."""
+
+_TEST_MODULES = ("pytest", "naiad_testing")
 
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
@@ -62,7 +109,7 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
 
 def _new_model(arguments: argparse.Namespace) -> int:
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", arguments.name):
-        raise InvalidArgumentError(
+        raise UsageError(
             f"'{arguments.name}' is not a name for a model: use letters, digits, '_', '-' and '.', "
             "a letter or digit first"
         )
@@ -70,15 +117,18 @@ def _new_model(arguments: argparse.Namespace) -> int:
     identifier = re.sub(r"\W", "_", arguments.name)
     names = {"name": arguments.name, "identifier": f"model_{identifier}" if identifier[0].isdigit() else identifier}
     _write(_TRITON_MODEL if arguments.triton else _MODEL, repository / arguments.name, names)
+    if any(importlib.util.find_spec(module) is None for module in _TEST_MODULES):
+        print("\nthe test needs: pip install 'naiad-testing[pytest]'")
     print(f"\nnext: pytest {repository / arguments.name}\n      naiad serve {repository}")
     return 0
 
 
 def _new_backend(arguments: argparse.Namespace) -> int:
     if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", arguments.name):
-        raise InvalidArgumentError(
+        raise UsageError(
             f"'{arguments.name}' is not a name for a backend: use small letters, digits, '-' and '_', a letter first"
         )
+    _refuse_taken(arguments.name)
     identifier = arguments.name.replace("-", "_")
     classname = "".join(part.capitalize() for part in identifier.split("_")) + "Backend"
     folder = Path(arguments.directory) / f"naiad-{arguments.name}"
@@ -86,6 +136,19 @@ def _new_backend(arguments: argparse.Namespace) -> int:
     local = folder if folder.is_absolute() else f"./{folder}"  # pip takes a bare name for one on its index
     print(f"\nnext: pip install -e '{local}[test]'\n      pytest {folder}\n      naiad serve {folder}/tests/models")
     return 0
+
+
+def _refuse_taken(name: str) -> None:
+    """Raise UsageError for the name of a distribution, a plugin or a backend that exists."""
+    registry = PluginRegistry.discover()
+    backends = registry.backends().values()
+    taken = {traits.name: "backend" for traits in (backend.traits for backend in backends)}
+    taken |= {report.name: "plugin" for report in registry.plugins}
+    taken |= dict.fromkeys(OWN_NAMES, "distribution of Naiad")
+    folded = name.replace("_", "-")
+    for other, kind in taken.items():
+        if other.replace("_", "-") == folded:
+            raise UsageError(f"'{name}' is the name of a {kind}, with which naiad-{folded} would clash; choose another")
 
 
 def _write(templates: Mapping[str, str], folder: Path, names: Mapping[str, str]) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from naiad.errors import InvalidArgumentError
 from naiad.options import Option
+from naiad_cli.parser import UsageError, did_you_mean
 
 ALIASES: Mapping[str, str] = {"model-store": "model-repository"}
 """Other names that users of Triton know for some options."""
@@ -35,11 +35,14 @@ def chosen_values(options: Sequence[Option], arguments: argparse.Namespace) -> d
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
-def in_order(words: Sequence[str], options: Sequence[Option]) -> list[str]:
+def in_order(
+    words: Sequence[str], options: Sequence[Option], is_plain: Callable[[str], bool] = lambda word: True
+) -> list[str]:
     """The words with every option as `--name=value`, and all plain words after them.
 
     argparse alone would take the plain word after a bare switch for its value, and no plain words in two places. A name
-    may be shortened as long as it is no other's beginning, as getopt_long has it and so Triton.
+    may be shortened as long as it is no other's beginning, as getopt_long has it and so Triton. A word behind a bare
+    switch that is neither its value nor an option must be one that `is_plain`: raises UsageError for another.
     """
     named = {f"--{option.name}": option for option in options}
     named |= {f"--{alias}": named[f"--{name}"] for alias, name in ALIASES.items() if f"--{name}" in named}
@@ -56,7 +59,13 @@ def in_order(words: Sequence[str], options: Sequence[Option]) -> list[str]:
         if option is not None and equals:
             switches.append(f"{name}={value}")
         elif option is not None and _is_switch(option):
-            switches.append(f"{name}={remaining.pop(0) if remaining and _converts(option, remaining[0]) else 'true'}")
+            following = remaining[0] if remaining else "--"
+            if _converts(option, following):
+                switches.append(f"{name}={remaining.pop(0)}")
+            elif following.startswith("-") or is_plain(following):
+                switches.append(f"{name}=true")
+            else:
+                raise UsageError(f"{name} {following}: '{following}' is not a value of {name}, nor a file or folder")
         elif option is not None and remaining:
             switches.append(f"{name}={remaining.pop(0)}")
         else:
@@ -72,8 +81,10 @@ def _full_name(name: str, named: Mapping[str, Option]) -> str:
     return names[0] if len({named[each].name for each in names}) == 1 else name
 
 
-def refuse_unknown(words: Sequence[str], options: Sequence[Option], what_to_install: Callable[[str], str]) -> None:
-    """Raise InvalidArgumentError for the first word that is an option: what to install, or which options are near.
+def refuse_unknown(
+    words: Sequence[str], options: Sequence[Option], what_to_install: Callable[[str], str], command: str = "serve"
+) -> None:
+    """Raise UsageError for the first word that is an option: what to install, or which options are near.
 
     `what_to_install` gives a sentence for the name of an option, "" for one that no known distribution has.
     """
@@ -83,12 +94,12 @@ def refuse_unknown(words: Sequence[str], options: Sequence[Option], what_to_inst
         name = word.lstrip("-").split("=", 1)[0]
         longer = [f"--{option.name}" for option in options if option.name.startswith(name)]
         if len(longer) > 1:
-            raise InvalidArgumentError(f"option --{name} is ambiguous: it may be {' or '.join(longer)}")
+            raise UsageError(f"option --{name} is ambiguous: it may be {' or '.join(longer)}")
         near = get_close_matches(name, [option.name for option in options], n=1)
         advice = what_to_install(name)
         if not advice:
-            advice = f"Did you mean --{near[0]}?" if near else "See naiad serve --help for those there are."
-        raise InvalidArgumentError(f"unknown option --{name}. {advice}")
+            advice = f"Did you mean --{near[0]}?" if near else f"See naiad {command} --help for those there are."
+        raise UsageError(f"unknown option --{name}. {advice}")
 
 
 def _is_switch(option: Option) -> bool:
@@ -104,14 +115,28 @@ def _converts(option: Option, text: str) -> bool:
     return True
 
 
+def convert_text(option: Option, text: str) -> Any:
+    """The value that a text stands for. Raises ValueError with a sentence for one that it cannot be."""
+    if option.choices:
+        choice = next((choice for choice in option.choices if choice.lower() == text.lower()), None)
+        if choice is None:
+            listed = ", ".join(f"'{choice}'" for choice in option.choices)
+            near = did_you_mean(text.lower(), option.choices)
+            raise ValueError(f"invalid choice: '{text}' (choose from {listed}){near}")
+        text = choice
+    try:
+        return option.type(text)
+    except ValueError as error:
+        pythonic = str(error).startswith(("invalid literal for int", "could not convert string to float"))
+        raise ValueError(f"'{text}' is not a number" if pythonic else str(error)) from error
+
+
 def _converter(option: Option) -> Callable[[str], Any]:
     def convert(text: str) -> Any:
-        text = next((choice for choice in option.choices if choice.lower() == text.lower()), text)
         try:
-            return option.type(text)
+            return convert_text(option, text)
         except ValueError as error:
-            pythonic = str(error).startswith(("invalid literal for int", "could not convert string to float"))
-            raise argparse.ArgumentTypeError(f"'{text}' is not a number" if pythonic else str(error)) from error
+            raise argparse.ArgumentTypeError(str(error)) from error
 
     return convert
 

@@ -2,26 +2,47 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from naiad import PluginRegistry
 from naiad_cli.parser import Parser, Subparsers
-from naiad_cli.tables import print_table
+from naiad_cli.tables import add_json_option, print_json, print_table
 from naiad_kit.backends.frameworks import installed_framework
 
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
     """Add the command `plugins`."""
-    subparsers.add_parser(
+    parser = subparsers.add_parser(
         "plugins", description="What is installed, what each plugin offers, and why one was skipped."
-    ).set_defaults(run=run)
+    )
+    add_json_option(parser)
+    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a table of the installed plugins; a clash between two of them is the command's error."""
     registry = PluginRegistry.discover()
-    print_table(("Plugin", "Version", "Kind", "Offers"), list(rows(registry)))
+    if arguments.json:
+        print_json(list(documents(registry)))
+    else:
+        print_table(("Plugin", "Version", "Kind", "Offers"), list(rows(registry)))
     registry.check()
     return 0
+
+
+def documents(registry: PluginRegistry) -> Iterator[dict[str, Any]]:
+    """Each plugin for programs: `skipped` is the reason, "" for one that is used; options are among its offers."""
+    for report in registry.plugins:
+        yield {
+            "name": report.name,
+            "distribution": report.distribution,
+            "version": report.version,
+            "skipped": report.skipped,
+            "offers": [
+                {"kind": offer.kind, "name": offer.name, "framework": installed_framework(offer.framework)}
+                for offer in report.contributions
+            ],
+        }
 
 
 def rows(registry: PluginRegistry) -> Iterator[tuple[str, ...]]:

@@ -4,21 +4,24 @@ import argparse
 import asyncio
 import functools
 import logging
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from naiad import PluginRegistry
-from naiad.errors import InvalidArgumentError
-from naiad.options import Option, Settings, boolean
+from naiad.options import Settings
 from naiad.server import Named
 from naiad_cli.logs import logging_to
 from naiad_cli.model_files import MODEL_NAME, ModelFiles
+from naiad_cli.option_sources import sourced_values
 from naiad_cli.options import add_options, chosen_values, in_order, refuse_unknown
-from naiad_cli.parser import Parser, Subparsers
+from naiad_cli.parser import Parser, Subparsers, UsageError
 from naiad_cli.process_end import end_process, end_process_later, flush
+from naiad_cli.serve_options import OWN_OPTIONS, every_option
 from naiad_cli.supervisor import Supervisor, is_supervised
 from naiad_cli.terminal import StatusLine
 from naiad_cli.triton_options import take_triton_options, triton_options
@@ -26,19 +29,6 @@ from naiad_cli.triton_options import take_triton_options, triton_options
 _logger = logging.getLogger("naiad")
 
 _MANY_FILES = 65536
-
-_OWN_OPTIONS = (
-    Option(
-        "reload",
-        False,
-        "load a model again within a second when its files change: --model-control-mode=poll --repository-poll-secs=1",
-        boolean,
-    ),
-    Option("access-log", "off", "log a line for each request, in this form", choices=("off", "text", "json")),
-    MODEL_NAME,
-    Option("api-keys", "", "the API keys that callers of HTTP and gRPC need, hashed, TOML", metavar="FILE"),
-)
-"""Options of this command that are not the server's."""
 
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
@@ -50,8 +40,8 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
         usage="naiad serve [OPTION]... DIR|FILE...",
         description="Serve the models of the repositories DIR, and the model files FILE (model.py, net.onnx), until "
         "SIGINT, SIGTERM or SIGHUP.",
-        epilog="Write --name=value or --name value; a bare --name switches on. Further options come with plugins: "
-        "see naiad plugins.",
+        epilog="Write --name=value or --name value; a bare --name switches on. NAIAD_HTTP_PORT=8000 in the environment "
+        "stands for --http-port=8000. Further options come with plugins: see naiad plugins.",
     )
     parser.add_argument(
         "repositories", nargs="*", metavar="DIR|FILE", help="a model repository, as --model-repository, or a model file"
@@ -61,15 +51,15 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
         for report in registry.plugins
     }
     foreign = {name for names in of_plugins.values() for name in names}
-    own = [*_OWN_OPTIONS, *(option for option in options if option.name not in foreign)]
+    own = [*OWN_OPTIONS, *(option for option in options if option.name not in foreign)]
     add_options(parser, own, "server options")
     for plugin, names in of_plugins.items():
         if names:
             add_options(parser, [option for option in options if option.name in names], f"options of plugin {plugin}")
     of_triton = triton_options({option.name for option in options})
     add_options(parser, of_triton, "options of Triton that change nothing, and why")
-    every = (*_OWN_OPTIONS, *options, *of_triton)
-    parser.rewrite = lambda words: in_order(words, every)
+    every = every_option(registry)
+    parser.rewrite = lambda words: in_order(words, every, _can_be_served)
     parser.refuse = lambda words: refuse_unknown(words, every, functools.partial(registry.what_to_install, "option"))
     parser.set_defaults(run=lambda arguments: run(arguments, registry))
 
@@ -79,14 +69,18 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     registry.check()
     options = registry.options()
     of_triton = triton_options({option.name for option in options})
-    values = chosen_values((*options, *of_triton), arguments)
+    every = every_option(registry)
+    chosen = chosen_values(every, arguments)
+    values = sourced_values(every, every, chosen, os.environ)
+    if arguments.repositories and "model-repository" not in chosen:
+        values.pop("model-repository", None)
+    own = {option.name: values.pop(option.name) for option in OWN_OPTIONS if option.name in values}
     warnings = list(take_triton_options(values, of_triton))
-    own = chosen_values(_OWN_OPTIONS, arguments)
     if own.get("reload"):
         _follow_changes(values)
     words = (*values.get("model-repository", ()), *arguments.repositories)
     if not words:
-        raise InvalidArgumentError("no model repository is given; write naiad serve DIR, or naiad serve model.py")
+        raise UsageError("no model repository is given; write naiad serve DIR, or naiad serve model.py")
     frontends = registry.frontends()
     if not frontends:  # a server that no client can reach is a mistake
         registry.find("frontend", "http", frontends)  # raises, with what to install
@@ -137,11 +131,16 @@ def _access_log(form: str) -> Iterator[Sequence[Named]]:
         access.close()
 
 
+def _can_be_served(word: str) -> bool:
+    """Whether a word may be a repository or a model file: it is there, or it is an address such as s3://bucket."""
+    return "://" in word or Path(word).exists()
+
+
 def _follow_changes(values: dict[str, Any]) -> None:
-    """Have the server poll once a second. Raises InvalidArgumentError for a control mode in which it does not poll."""
+    """Have the server poll once a second. Raises UsageError for a control mode in which it does not poll."""
     mode = values.setdefault("model-control-mode", "poll")
     if mode != "poll":
-        raise InvalidArgumentError(f"--reload polls, and --model-control-mode is {mode}; drop one of the two")
+        raise UsageError(f"--reload polls, and --model-control-mode is {mode}; drop one of the two")
     values.setdefault("repository-poll-secs", 1.0)
 
 

@@ -106,6 +106,14 @@ def shown(array: np.ndarray, datatype: str) -> str:
     return np.array2string(array, separator=", ")
 
 
+def json_elements(array: np.ndarray, datatype: str) -> list[Any]:
+    """The elements, row by row, as JSON has them; what is not UTF-8 in BYTES with each such byte escaped."""
+    if datatype == "BF16":
+        array = bf16_to_fp32(array)
+    elements: list[Any] = array.ravel().tolist()
+    return [each.decode(errors="backslashreplace") if isinstance(each, bytes) else each for each in elements]
+
+
 def _text(element: bytes) -> str | bytes:
     try:
         return element.decode()

@@ -1,0 +1,98 @@
+"""Options that are not on the command line: variables such as `NAIAD_HTTP_PORT`, and below them a TOML file.
+
+A variable of the environment is an option's name in capitals, `-` as `_`, behind `NAIAD_`; a repeatable option has a
+value on each line of it. In the file an option is a key, and a repeatable one an array.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from naiad.options import Option
+from naiad_cli.options import convert_text
+from naiad_cli.parser import UsageError, did_you_mean
+
+OPTIONS_FILE = Option("options", "", "read options from this TOML file, as http-port = 8000", metavar="FILE")
+"""The option that names the file."""
+
+_OF_KUBERNETES = re.compile(r"(tcp|udp|sctp)://")
+"""How a variable begins that Kubernetes sets for a Service, such as NAIAD_HTTP_PORT for one called naiad-http."""
+
+
+def variable_of(name: str) -> str:
+    """The variable of an option: `NAIAD_HTTP_PORT` of `http-port`."""
+    return f"NAIAD_{name.upper().replace('-', '_')}"
+
+
+def sourced_values(
+    options: Sequence[Option], known: Sequence[Option], values: Mapping[str, Any], environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """The values of `options`, those of the command line first, then those of variables, then those of the file.
+
+    The file may have every option that is `known`. Raises UsageError for a bad value, with the variable or the file and
+    its line, and for a key that is not known.
+    """
+    from_variables = dict(_from_variables((*options, OPTIONS_FILE), environment))
+    path = values.get(OPTIONS_FILE.name) or from_variables.pop(OPTIONS_FILE.name, "")
+    from_file = _from_file(Path(path), known) if path else {}
+    names = {option.name for option in options}
+    return {name: value for name, value in {**from_file, **from_variables, **values}.items() if name in names}
+
+
+def from_variable(name: str, default: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The value of an option that has a variable in every command, such as `NAIAD_URL`."""
+    return environment.get(variable_of(name), "") or default
+
+
+def _from_variables(options: Sequence[Option], environment: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    for option in options:
+        variable = variable_of(option.name)
+        text = environment.get(variable)
+        if not text or (_OF_KUBERNETES.match(text) and not isinstance(option.default, str | tuple)):
+            continue
+        lines = [line.strip() for line in text.splitlines() if line.strip()] if option.repeatable else [text]
+        converted = tuple(_converted(option, line, variable) for line in lines)
+        yield option.name, converted if option.repeatable else converted[0]
+
+
+def _from_file(path: Path, options: Sequence[Option]) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        document = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--{OPTIONS_FILE.name} {path} cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: {error}; write one option a line, as http-port = 8000") from error
+    by_name = {option.name: option for option in options}
+    values = {}
+    for key, value in document.items():
+        location, name = f"{path}:{_line(text, key)}", key.replace("_", "-")
+        option = by_name.get(name)
+        if option is None:
+            raise UsageError(f"{location}: unknown option '{key}'{did_you_mean(name, list(by_name))}")
+        words = value if isinstance(value, list) else [value]
+        if (isinstance(value, list) and not option.repeatable) or any(isinstance(word, dict | list) for word in words):
+            raise UsageError(f"{location}: {key} takes one text, number or truth value, as {key} = 8000")
+        converted = tuple(_converted(option, _text(word), f"{location}: {key}") for word in words)
+        values[name] = converted if option.repeatable else converted[0]
+    return values
+
+
+def _converted(option: Option, text: str, location: str) -> Any:
+    try:
+        return convert_text(option, text)
+    except ValueError as error:
+        raise UsageError(f"{location}: {error}") from error
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _line(text: str, key: str) -> int:
+    """The line of a key; 1 for one that is written in another way."""
+    pattern = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]|\s*\[\s*{re.escape(key)}\b")
+    return next((number for number, line in enumerate(text.splitlines(), 1) if pattern.match(line)), 1)

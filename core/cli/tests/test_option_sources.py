@@ -1,0 +1,73 @@
+"""Options in variables of the environment and in a file."""
+
+from pathlib import Path
+
+import pytest
+
+from naiad.options import Option, boolean, port
+from naiad_cli.option_sources import sourced_values
+from naiad_cli.parser import UsageError
+
+PORT = Option("http-port", 8000, "where to listen", port)
+STRICT = Option("strict", True, "be strict", boolean)
+CONFIG = Option("backend-config", (), "a setting", repeatable=True)
+MODE = Option("mode", "none", "how", choices=("none", "poll"))
+OPTIONS = (PORT, STRICT, CONFIG, MODE)
+
+
+def options_file(folder: Path, text: str) -> str:
+    path = folder / "naiad.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_the_command_line_counts_before_variables_and_these_before_the_file(tmp_path: Path) -> None:
+    path = options_file(tmp_path, 'http-port = 1\nstrict = false\nmode = "poll"\nbackend-config = ["a=b", "c=d"]\n')
+    environment = {"NAIAD_HTTP_PORT": "2", "NAIAD_STRICT": "true", "NAIAD_OPTIONS": path}
+
+    values = sourced_values(OPTIONS, OPTIONS, {"http-port": 3}, environment)
+
+    assert values == {"http-port": 3, "strict": True, "mode": "poll", "backend-config": ("a=b", "c=d")}
+
+
+def test_a_repeatable_option_has_a_value_on_each_line_of_its_variable() -> None:
+    values = sourced_values(OPTIONS, OPTIONS, {}, {"NAIAD_BACKEND_CONFIG": "onnx,a=b c\n\n d=e\n"})
+
+    assert values == {"backend-config": ("onnx,a=b c", "d=e")}
+
+
+def test_the_port_that_kubernetes_sets_for_a_service_is_not_ours() -> None:
+    values = sourced_values(OPTIONS, OPTIONS, {}, {"NAIAD_HTTP_PORT": "tcp://10.0.0.1:8000"})
+
+    assert values == {}
+
+
+def test_options_of_another_command_in_the_file_are_known_and_not_taken(tmp_path: Path) -> None:
+    path = options_file(tmp_path, "http-port = 1\nstrict = false\n")
+
+    assert sourced_values((STRICT,), OPTIONS, {"options": path}, {}) == {"strict": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("http-port = 1\nhttp_prt = 2\n", "naiad.toml:2: unknown option 'http_prt'; did you mean 'http-port'?"),
+        ("[http-port]\nx = 1\n", "naiad.toml:1: http-port takes one text, number or truth value"),
+        ("http-port = [1]\n", "naiad.toml:1: http-port takes one text, number or truth value"),
+        ("\nhttp-port = 'x'\n", "naiad.toml:2: http-port: 'x' is not a number"),
+        ("http-port 1\n", "naiad.toml: Expected '=' after a key in a key/value pair (at line 1, column 11); write one"),
+        ("mode = 'pol'\n", "naiad.toml:1: mode: invalid choice: 'pol' (choose from 'none', 'poll'); did you mean"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        sourced_values(OPTIONS, OPTIONS, {"options": options_file(tmp_path, text)}, {})
+
+    assert message in str(raised.value)
+
+
+def test_a_file_that_is_not_there_and_a_bad_variable_are_named() -> None:
+    with pytest.raises(UsageError, match=r"--options no/such.toml cannot be read"):
+        sourced_values(OPTIONS, OPTIONS, {"options": "no/such.toml"}, {})
+    with pytest.raises(UsageError, match=r"NAIAD_STRICT: 'maybe' is neither true nor false"):
+        sourced_values(OPTIONS, OPTIONS, {}, {"NAIAD_STRICT": "maybe"})
