@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from naiad_config import repository
+from naiad_config.errors import NaiadError
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class RemoteRepository(Protocol):
     def models(self, name: str = "") -> Mapping[str, RemoteModel]:
         """The models by name, or only that one; those of the last time where it can no longer be reached.
 
-        Raises NaiadError where there was no such time.
+        Raises NaiadError where there was no such time, and for a name that was not there then.
         """
 
 
@@ -80,9 +81,20 @@ def scan(roots: Sequence[Root]) -> dict[str, list[Location]]:
 
 
 def find(roots: Sequence[Root], name: str) -> list[Location]:
-    """Where one model is; nowhere for a name that cannot be a folder's. Blocks. Raises NaiadError for stores."""
-    listed = [_find(root, name) for root in roots if repository.is_folder_name(name)]
-    return [location for locations in listed for location in locations]
+    """Where one model is; nowhere for a name that cannot be a folder's. Blocks.
+
+    Raises the NaiadError of a repository that cannot be read when no other one has the model.
+    """
+    locations: list[Location] = []
+    unread: NaiadError | None = None
+    for root in roots if repository.is_folder_name(name) else ():
+        try:
+            locations += _find(root, name)
+        except NaiadError as error:
+            unread = unread or error
+    if unread and not locations:
+        raise unread
+    return locations
 
 
 def folder_of(location: Location) -> Path:

@@ -1,5 +1,6 @@
 """Objects of buckets and containers: S3, Google Cloud Storage and Azure, by the library obstore."""
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -49,13 +50,13 @@ class BucketObjects:
         """The error of the library as one of ours, with a next step."""
         from obstore import exceptions
 
+        if "NoSuchBucket" in str(error) or "bucket does not exist" in str(error):
+            return NotFoundError(f"model repository '{self._url.text}' cannot be read: there is no such bucket")
         if isinstance(error, exceptions.PreconditionError | exceptions.NotFoundError):
-            if "NoSuchBucket" in str(error) or "bucket does not exist" in str(error):
-                return NotFoundError(f"model repository '{self._url.text}' cannot be read: there is no such bucket")
             return UnavailableError(
                 f"a file of the model store '{self._url.text}' changed during its download; load it again"
             )
-        reason = _first_line(error)
+        reason = _reason(error)
         text = self._url.text
         denied = isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError)
         if denied or any(sign in str(error) for sign in ("403 Forbidden", "401 Unauthorized", "InvalidAccessKeyId")):
@@ -79,5 +80,10 @@ def _opened(url: StoreUrl) -> "ObjectStore":
     return GCSStore(**options) if url.scheme == "gs" else AzureStore(**options)
 
 
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:400]
+def _reason(error: Exception) -> str:
+    """The code and the message of the store's answer, else the first line of the library's."""
+    text = str(error)
+    code, message = (re.search(rf"<{tag}>([^<]+)</{tag}>", text) for tag in ("Code", "Message"))
+    if code and message:
+        return f"{code[1]}: {message[1]}"
+    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)[:400]

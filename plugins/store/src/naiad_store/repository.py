@@ -57,7 +57,9 @@ class StoreRepository:
                     raise
                 self._note(str(error))
                 self._listed_at = monotonic()
-                return {name: known[name]} if name in known else known if not name else {}
+                if name and name not in known:
+                    raise
+                return {name: known[name]} if name else known
             self._note("")
             if not name:
                 self._models, self._listed_at = listed, monotonic()

@@ -1,0 +1,132 @@
+"""Stores that go away, in the middle of a download too, and come back."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from moto.server import ThreadedMotoServer
+
+import naiad_store
+from naiad import Server
+from naiad.errors import NaiadError, NotFoundError, UnavailableError
+from naiad_store import repository
+from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import request, running
+
+from .conftest import Bucket
+
+
+async def served(server: Server, name: str = "m") -> bool:
+    return (await server.infer(request(name, 1))).outputs["OUTPUT"].array.tolist() == [1]
+
+
+def start_again(bucket: Bucket) -> None:
+    """The store again at its address, with what it had."""
+    _, port = bucket.server.get_host_and_port()
+    bucket.server = ThreadedMotoServer("127.0.0.1", port=port, verbose=False)
+    bucket.server.start()
+
+
+async def until(server: Server, condition: Callable[[list[Any]], bool]) -> None:
+    """Ask for the index until it is so."""
+    while not condition(list(await server.fresh_index())):
+        pass
+
+
+async def test_a_server_that_polls_serves_on_while_the_store_is_away_and_follows_it_when_it_is_back(
+    bucket: Bucket, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "naiad")
+    bucket.put_model("m")
+    options = {"model_control_mode": "poll", "repository_poll_secs": 0.05}
+
+    async with running([bucket.url], FakeBackend(), naiad_store, **options) as server:  # type: ignore[list-item]
+        bucket.server.stop()
+        await until(server, lambda index: "cannot be reached" in index[0].reason)
+        assert [(entry.name, entry.state) for entry in await server.fresh_index()] == [("m", "READY")]
+        assert await served(server)
+
+        start_again(bucket)
+        bucket.put_model("late")
+        await until(
+            server, lambda index: [(e.name, e.reason) for e in index if e.state == "READY"] == [("late", ""), ("m", "")]
+        )
+
+        assert await served(server, "late")
+    assert caplog.text.count("what is loaded serves on") == 1
+    assert f"the model store '{bucket.url}' can be reached again" in caplog.text
+
+
+async def test_a_server_that_polls_loads_what_changed_and_unloads_what_is_gone(bucket: Bucket) -> None:
+    bucket.put_model("changes")
+    bucket.put_model("goes")
+    backend = FakeBackend()
+    options = {"model_control_mode": "poll", "repository_poll_secs": 0.05}
+
+    async with running([bucket.url], backend, naiad_store, **options) as server:  # type: ignore[list-item]
+        loads = backend.events.count("load changes 1")
+        bucket.put("changes/1/weights", b"other weights")
+        bucket.store.delete(["models/goes/config.pbtxt", "models/goes/1/weights"])
+        await until(server, lambda index: backend.events.count("load changes 1") == loads + 1)
+        await until(server, lambda index: [e.name for e in index if e.state == "READY"] == ["changes"])
+
+        assert await served(server, "changes")
+        assert backend.events.count("load goes 1") == 1
+
+
+async def test_a_download_that_the_store_breaks_off_fails_the_load_and_the_next_one_goes_on_where_it_was(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repository, "_PART", 2**16)
+    weights = bytes(range(256)) * 1024
+    bucket.put_model("m", weights)
+    fetched: list[int] = []
+    broken: list[int] = []
+    original = repository.StoreRepository._part
+
+    def part(self: repository.StoreRepository, start: int, stored: Any) -> Any:
+        if stored.path.endswith("weights"):
+            if start == 2 * 2**16 and not broken:
+                broken.append(start)
+                bucket.server.stop()
+            fetched.append(start)
+        return original(self, start, stored)
+
+    monkeypatch.setattr(repository.StoreRepository, "_part", part)
+    options = {"model_control_mode": "explicit"}
+
+    async with running([bucket.url], FakeBackend(), naiad_store, **options) as server:  # type: ignore[list-item]
+        with pytest.raises(NaiadError, match="cannot be reached"):
+            await server.load("m")
+        start_again(bucket)
+        fetched.clear()
+        await server.load("m")
+
+        assert await served(server)
+    assert fetched == [2 * 2**16, 3 * 2**16]
+
+
+async def test_a_bucket_that_is_not_there_is_an_error_that_says_so(bucket: Bucket) -> None:
+    with pytest.raises(NotFoundError, match="cannot be read: there is no such bucket"):
+        async with running([bucket.url.replace("/bucket/", "/pail/")], naiad_store, exit_on_error=True):  # type: ignore[list-item]
+            pass
+
+
+async def test_credentials_that_are_taken_away_later_leave_the_models_in_service_and_the_index_says_so(
+    bucket: Bucket,
+) -> None:
+    bucket.put_model("m")
+    options = {"model_control_mode": "explicit", "repository_poll_secs": 0.0}
+
+    async with running([bucket.url], FakeBackend(), naiad_store, **options) as server:  # type: ignore[list-item]
+        await server.load("m")
+        bucket.check_credentials(True)
+        try:
+            (entry,) = await server.fresh_index()
+            with pytest.raises(UnavailableError, match="refuses the credentials"):
+                await server.load("new")
+        finally:
+            bucket.check_credentials(False)
+
+        assert (entry.state, "refuses the credentials" in entry.reason) == ("READY", True)
+        assert await served(server)
