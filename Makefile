@@ -76,6 +76,9 @@ docs: $(WITH_DOCS) ## build the documentation as a site into build/docs
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict --quiet $(ARGS)
 	@echo "open build/docs/index.html"
 
+pictures: $(DEVELOPED) $(EXAMPLES) ## take the screenshots of the dashboard in docs/pictures, with Chromium
+	@$(BIN)/python -m tests.dashboard_pictures
+
 bench: $(DEVELOPED) $(EXAMPLES) ## measure Naiad, beside its peer where that is set up
 	@$(BIN)/python bench/run.py $(ARGS)
 

@@ -41,6 +41,22 @@ def test_large_and_odd_outputs_are_shown_short_and_exact(server, backend):
     assert answer["response"]["outputs"][0]["text"] == "[nan, 0.1, 0.1, ..., 0.1, 0.1, 0.1]"
 
 
+def test_outputs_with_labels_show_the_largest_classes(start_server, backend, models):
+    output = 'output { name: "OUTPUT" data_type: TYPE_FP32 dims: [ 3 ] label_filename: "labels.txt" }'
+    (backend.write(models, "c", output) / "labels.txt").write_text("<b>cat\ndog\nfish\n")
+    backend.answer = lambda batch: {"OUTPUT": np.array([0.1, 0.7, 0.2], np.float32)}
+    server = start_server()
+
+    answer, _ = lines(server.ask("/models/c/versions/1/trial", "POST", trial(), **OWN)[2])
+
+    (output,) = answer["response"]["outputs"]
+    assert [(each["label"], each["value"]) for each in output["classes"]] == [
+        ("dog", "0.7"),
+        ("fish", "0.2"),
+        ("<b>cat", "0.1"),
+    ]
+
+
 def test_an_error_of_the_model_ends_the_trial(server, backend):
     def fail(batch):
         raise ValueError("<b>broken</b>")

@@ -1,6 +1,7 @@
 """Trials of a model: from the form of its page to a request, and from responses to what the page shows. Pure."""
 
 import json
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -19,6 +20,7 @@ _SHOWN = 1000
 
 _STRINGS, _LETTERS = 100, 4000
 _SAMPLED = 32
+_CLASSES = 3
 
 
 def form(metadata: ModelMetadata, version: int, decoupled: bool) -> dict[str, Any]:
@@ -72,9 +74,10 @@ def read_request(document: Any, metadata: ModelMetadata, version: int) -> Reques
     return request
 
 
-def response_document(response: Response) -> dict[str, Any]:
-    """What the page shows of a response: its outputs as text, which no browser rounds."""
-    document: dict[str, Any] = {"outputs": [output_document(each) for each in response.outputs.values()]}
+def response_document(response: Response, labels: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """What the page shows of a response: its outputs as text, which no browser rounds; `labels` are by output."""
+    outputs = [output_document(each, labels.get(each.name, ())) for each in response.outputs.values()]
+    document: dict[str, Any] = {"outputs": outputs}
     if response.parameters:
         document["parameters"] = {key: str(value)[:_LETTERS] for key, value in response.parameters.items()}
     if response.error is not None:
@@ -82,10 +85,15 @@ def response_document(response: Response) -> dict[str, Any]:
     return document
 
 
-def output_document(tensor: Tensor) -> dict[str, Any]:
-    """An output: its datatype and shape, and its values as text."""
+def output_document(tensor: Tensor, labels: Sequence[str] = ()) -> dict[str, Any]:
+    """An output: its datatype and shape, its values as text, and with a label each the largest of them."""
     text = _strings(tensor) if tensor.datatype == "BYTES" else _numbers(tensor)
-    return {"name": tensor.name, "datatype": tensor.datatype, "shape": list(tensor.shape), "text": text}
+    document = {"name": tensor.name, "datatype": tensor.datatype, "shape": list(tensor.shape), "text": text}
+    if labels and tensor.array.dtype.kind == "f" and tensor.array.size == len(labels):
+        values = tensor.array.ravel()
+        largest = np.argsort(-values)[:_CLASSES]
+        document["classes"] = [{"label": labels[index], "value": f"{values[index]:.4g}"} for index in largest]
+    return document
 
 
 def _numbers(tensor: Tensor) -> str:

@@ -95,24 +95,32 @@ class Trials:
         started = request.received_ns = monotonic_ns()
         explanation = request.trace = Explanation(request.model_name, request.version) if explained else None
         end: dict[str, Any] = {}
+        now, labels = started, self._labels(request)
         self._running += 1
         try:
             async with aclosing(self._server.stream(request)) as responses:
                 async for response in responses:
+                    now = monotonic_ns()
                     if not response.is_empty:
-                        document = await self._threads.run(partial(response_document, response))
-                        yield _line({"response": document, "seconds": (monotonic_ns() - started) / 1e9})
+                        document = await self._threads.run(partial(response_document, response, labels))
+                        yield _line({"response": document, "seconds": (now - started) / 1e9})
         except NaiadError as error:
+            now = monotonic_ns()
             end["error"] = str(error)
         except Exception:
             _logger.exception("a trial of the model '%s' failed", request.model_name)
             end["error"] = "the trial failed; the server's log says why"
         finally:
             self._running -= 1
-        now = monotonic_ns()
         if explanation is not None:
             end["timeline"] = timeline(explanation, started, now)
         yield _line({"end": end, "seconds": (now - started) / 1e9})
+
+    def _labels(self, request: ModelRequest) -> dict[str, tuple[str, ...]]:
+        """The labels of each output that has any."""
+        name, version = request.model_name, request.version
+        outputs = self._server.model_metadata(name, version).outputs
+        return {each.name: self._server.labels(name, each.name, version) for each in outputs}
 
     def _is_decoupled(self, name: str, version: int) -> bool:
         policy = self._server.model_config(name, version).model_transaction_policy

@@ -80,6 +80,10 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+function time(at) {
+  return new Date(at * 1000).toTimeString().slice(0, 8);
+}
+
 function makeCharts(box) {
   plots.forEach((plot) => plot.chart.destroy());
   box.replaceChildren();
@@ -93,8 +97,8 @@ function makeCharts(box) {
     const chart = new uPlot({
       width: Math.max(200, card.clientWidth - 16), height: 170,
       scales: { y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-      axes: [axis, { ...axis, size: 62, values: (_plot, values) => values.map(format) }],
-      series: [{ label: "time" }, ...lines.map(([, label, name]) => ({ label, stroke: colour(name), width: 1.5, points: { show: false }, value: (_plot, value) => format(value) }))],
+      axes: [{ ...axis, space: 70, size: 30, values: (_plot, values) => values.map(time) }, { ...axis, size: 62, values: (_plot, values) => values.map(format) }],
+      series: [{ label: "time", value: (_plot, value) => (value === null ? "" : time(value)) }, ...lines.map(([, label, name]) => ({ label, stroke: colour(name), width: 1.5, points: { show: false }, value: (_plot, value) => format(value) }))],
     }, [columns.at, ...lines.map(([key]) => columns[key])], card);
     return { chart, card, lines };
   });
@@ -109,7 +113,10 @@ function addPoints(points, isFirst) {
   });
   while (columns.at.length && now - columns.at[0] > SECONDS) Object.values(columns).forEach((column) => column.shift());
   if (isFirst && columns.at.length) makeCharts(document.getElementById("charts"));
-  plots.forEach(({ chart, lines }) => chart.setData([columns.at, ...lines.map(([key]) => columns[key])]));
+  plots.forEach(({ chart, lines }) => {
+    chart.setData([columns.at, ...lines.map(([key]) => columns[key])]);
+    if (chart.cursor.idx === null || chart.cursor.left < 0) chart.setLegend({ idx: columns.at.length - 1 });  // without a cursor: now
+  });
 }
 
 new ResizeObserver(() => plots.forEach(({ chart, card }) => chart.setSize({ width: Math.max(200, card.clientWidth - 16), height: 170 }))).observe(document.getElementById("charts"));

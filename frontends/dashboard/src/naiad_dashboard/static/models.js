@@ -8,7 +8,7 @@ let filter = "";
 
 function Row({ row }) {
   return html`<tr key=${`${row.model} ${row.version}`}>
-    <th scope="row"><a href=${modelPath(row.model, row.version)}>${row.model}</a> <small>v${row.version}${row.kind ? ` · ${row.kind}` : ""}</small></th>
+    <th scope="row"><a href=${modelPath(row.model, row.version)}>${row.model}</a> <small>${[row.version ? `v${row.version}` : "", row.kind].filter(Boolean).join(" · ")}</small></th>
     <td data-label="State"><${State} state=${row.state} />${row.reason && html`<small class="reason">${row.reason}</small>`}</td>
     ${row.rate === undefined ? html`<td colspan="8"></td>` : html`
       <td class="number" data-label="Requests / s">${number(row.rate)}</td>
@@ -27,7 +27,7 @@ function Models() {
   const shown = rows.filter((row) => `${row.model} ${row.state} ${row.kind ?? ""}`.toLowerCase().includes(wanted));
   return html`
     ${rows.length > 8 && html`<div class="filter"><label for="filter">Filter</label>
-      <input id="filter" type="search" placeholder="model, state or backend" value=${filter} onInput=${(event) => { filter = event.target.value; show(); }} />
+      <input id="filter" type="search" size="26" placeholder="model, state or backend" value=${filter} onInput=${(event) => { filter = event.target.value; show(); }} />
       <small>${shown.length} of ${rows.length}</small></div>`}
     <div class="scroll"><table class="models"><thead><tr>
       <th scope="col">Model</th><th scope="col">State</th><th scope="col" class="number">Requests / s</th>

@@ -189,7 +189,8 @@ function Answer() {
     ${responses.map(({ response, seconds: at }, index) => html`<section class="response">
       ${(trial.decoupled || responses.length > 1) && html`<h3>Response ${index + 1} <small>after ${seconds(at)}</small></h3>`}
       ${response.error && html`<p class="reason">${response.error}</p>`}
-      ${response.outputs.map((output) => html`<h3>${output.name} <small>${output.datatype} ${output.shape.join(" × ")}</small></h3><pre class="answer" tabindex="0">${output.text}</pre>`)}
+      ${response.outputs.map((output) => html`<h3>${output.name} <small>${output.datatype} ${output.shape.join(" × ")}</small></h3><pre class="answer" tabindex="0">${output.text}</pre>
+        ${output.classes && html`<ol class="classes">${output.classes.map((each) => html`<li><b>${each.label}</b> ${each.value}</li>`)}</ol>`}`)}
       ${response.parameters && html`<dl>${Object.entries(response.parameters).map(([key, value]) => html`<dt>${key}</dt><dd>${value}</dd>`)}</dl>`}</section>`)}
     ${skipped > 0 && html`<p class="note">… and ${skipped} more responses</p>`}
     ${error && html`<p class="notice bad" role="alert">${error}</p>`}
@@ -218,8 +219,8 @@ function Trial() {
         ${state.busy && html`<button type="button" onClick=${() => running?.abort()}>Stop</button>`}
         <button type="button" id="as-code" onClick=${write}>As code</button></div>
     </form>
-    ${snippets && html`<${Snippets} />`}
-    <${Answer} />`;
+    <${Answer} />
+    ${snippets && html`<${Snippets} />`}`;
 }
 
 function show() {
