@@ -3,6 +3,7 @@
 from cases import (
     binary,
     cache,
+    dashboard,
     ensemble,
     footprint,
     grpc_small,
@@ -33,6 +34,7 @@ _CASES = (
     shared.CASE,
     streams.CASE,
     observing.CASE,
+    dashboard.CASE,
     *mlps.CASES,
     overheads.CASE,
     cache.CASE,
