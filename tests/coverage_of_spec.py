@@ -170,8 +170,13 @@ _SHARED_MEMORY = (
 )
 _EVENTS = "frontends/http/tests/connection/test_generate.py::test_responses_are_events_of_a_chunked_stream"
 
+_DESCRIPTIONS = "frontends/http/tests/server/test_descriptions.py::test_{}"
 PATHS: Mapping[str, str] = {
     "/v2": _CALLS,
+    "/": _DESCRIPTIONS.format("the_root_is_json_for_programs_and_a_page_for_browsers"),
+    "/docs": _DESCRIPTIONS.format("every_model_is_linked_from_the_page_and_has_one"),
+    "/docs/{model}": _DESCRIPTIONS.format("every_model_is_linked_from_the_page_and_has_one"),
+    "/v2/models/{model}/openapi.json": _DESCRIPTIONS.format("a_request_made_of_a_models_description_is_answered"),
     "/openapi.json": "frontends/http/tests/server/test_openapi.py::test_it_is_served_and_its_paths_are",
     "/v2/health/live": "frontends/http/tests/server/test_routes.py::test_health_answers_have_no_body",
     "/v2/health/ready": "tests/test_serve.py::test_a_server_without_models_is_ready_where_they_can_come_later",

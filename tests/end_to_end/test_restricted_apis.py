@@ -25,7 +25,10 @@ REGIONS = [
 ]
 PATHS = {
     "health": ["/v2/health/live", "/v2/health/ready", f"{MODEL}/ready", f"{VERSION}/ready"],
-    "metadata": ["/v2", MODEL, VERSION, "/openapi.json"],
+    "metadata": [
+        *("/", "/v2", MODEL, VERSION, "/docs", "/docs/{model}"),
+        *("/openapi.json", f"{MODEL}/openapi.json", f"{VERSION}/openapi.json"),
+    ],
     "inference": [
         f"{path}/{action}" for path in (MODEL, VERSION) for action in ("infer", "generate", "generate_stream")
     ],

@@ -29,7 +29,8 @@ def naiad_frontends() -> "Sequence[Frontend]":
 
 @hookimpl
 def naiad_services(settings: "Settings") -> "Sequence[Service]":
-    """The last lines of the log, unless there is no dashboard."""
+    """The last lines of the log and the location of the dashboard, unless there is none."""
+    from naiad_dashboard.location import DashboardLocation
     from naiad_dashboard.records import LogTail
 
-    return [LogTail()] if settings["allow-dashboard"] else []
+    return [LogTail(), DashboardLocation()] if settings["allow-dashboard"] else []

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from naiad.errors import UnavailableError
+from naiad_dashboard.location import DashboardLocation
 from naiad_dashboard.options import DEFAULT_PORT
 from naiad_kit.frontends.addresses import host_of
 from naiad_kit.frontends.forking import keep_from_children
@@ -27,6 +28,7 @@ class DashboardFrontend:
         self.port = 0
         self._dashboard: Dashboard | None = None
         self._listener: EmbeddedListener | None = None
+        self._location: DashboardLocation | None = None
         self._share: Callable[[], None] = lambda: None
 
     async def start(self, server: "ServerApi") -> str:
@@ -58,6 +60,8 @@ class DashboardFrontend:
             return ""
         self._dashboard, self._listener = dashboard, listener
         self.address, self.port = listener.address, listener.port
+        self._location = server.service(DashboardLocation)
+        self._location.listens(self.address, self.port)
         self._share = keep_from_children(self.port)
         return f"http://{host_of(self.address)}:{self.port}{settings['dashboard-root-path']}/"
 
@@ -65,6 +69,8 @@ class DashboardFrontend:
         """End the live streams, finish requests in flight within `grace` seconds, then close all connections."""
         if self._listener is not None and self._dashboard is not None:
             self._dashboard.stop()
+            if self._location is not None:
+                self._location.listens("", 0)
             await self._listener.close(grace)
             self._share()
             self._listener = self._dashboard = None

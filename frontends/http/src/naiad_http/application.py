@@ -1,7 +1,7 @@
 """ASGI application of the frontend: the inference applications, and starlette's router for all other routes."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,9 +17,10 @@ from naiad_http.inference_app import InferenceApp, raw_path
 from naiad_http.openapi import describe
 from naiad_http.request_heads import ACTION_PATH, RequestHeadReader
 from naiad_http.restrictions import Restrictions
+from naiad_http.routes.description import DescriptionRoutes
 from naiad_http.routes.health import HealthRoutes
 from naiad_http.routes.logging import LoggingRoutes
-from naiad_http.routes.operations import Endpoint, Operation, as_json
+from naiad_http.routes.operations import Endpoint, Operation
 from naiad_http.routes.repository import RepositoryRoutes
 from naiad_http.routes.shared_memory import SharedMemoryRoutes
 from naiad_http.routes.statistics import StatisticsRoutes
@@ -63,10 +64,7 @@ def operations(
 
     Health checks report not ready when `stopping()`; `threads` decode large bodies.
     """
-
-    async def openapi(_request: Request) -> Response:
-        return as_json(document)
-
+    document: dict[str, Any] = {}
     every = [
         *StatisticsRoutes(server).operations(),
         *HealthRoutes(server, stopping).operations(),
@@ -74,9 +72,9 @@ def operations(
         *RepositoryRoutes(server, limit, threads or CodecThreads("naiad-http-codec")).operations(),
         *TraceRoutes(server).operations(),
         *LoggingRoutes(server).operations(),
-        Operation("GET", "/openapi.json", "metadata", "This description", openapi),
+        *DescriptionRoutes(server, lambda: document).operations(),
     ]
-    document = describe(every)
+    document.update(describe(every))
     return every
 
 

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp
 from naiad_http.access_lines import LoggedProtocol
 from naiad_http.application import make_application, operations
 from naiad_http.connection_context import ConnectionContext
+from naiad_http.cors import Preflights, cors_headers
 from naiad_http.heads import HeadReader
 from naiad_http.infer import Inference
 from naiad_http.limits import Limits
@@ -44,7 +45,10 @@ def make_listener(server: "ServerApi", stopping: Callable[[], bool], tls: ssl.SS
     context, application = _assemble(server, stopping)
     access = access_log_of(server)
     protocol = partial(HttpProtocol, context) if access is None else partial(LoggedProtocol, access, context)
-    config = embedded_config(application, http=protocol)
+    origin = server.settings["http-allow-origin"]
+    config = embedded_config(
+        Preflights(application) if origin else application, http=protocol, headers=cors_headers(origin)
+    )
     config.ssl = tls
     return Listener(config, context)
 

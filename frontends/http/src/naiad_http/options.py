@@ -3,6 +3,7 @@
 from math import isfinite
 
 from naiad.options import Option, boolean, port, positive
+from naiad_http.cors import allowed_origin
 from naiad_http.limits import BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS
 
 
@@ -73,6 +74,13 @@ OPTIONS = (
         "an API that needs a header, as model-repository,statistics:admin-key=secret; may be given several times",
         metavar="APIS:HEADER=VALUE",
         repeatable=True,
+    ),
+    Option(
+        "http-allow-origin",
+        "",
+        "the origin whose pages may call the API from a browser, as https://app.example, or * for every page",
+        allowed_origin,
+        "ORIGIN",
     ),
     Option("http-use-ssl", False, "serve HTTP over TLS", boolean),
     Option("http-use-ssl-mutual", False, "serve HTTP over TLS to clients that show a certificate", boolean),

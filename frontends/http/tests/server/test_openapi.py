@@ -36,6 +36,14 @@ def test_the_variables_of_a_path_are_declared(path):
         assert operation["tags"][0] in APIS
 
 
+def test_every_operation_has_an_id_of_its_own():
+    ids = [each["operationId"] for methods in DOCUMENT["paths"].values() for each in methods.values()]
+
+    assert len(ids) == len(set(ids))
+    assert "post_v2_models_model_infer" in ids
+    assert all(re.fullmatch(r"\w+", each) for each in ids)
+
+
 def test_every_reference_leads_somewhere():
     references = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(DOCUMENT)))
 
