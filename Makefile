@@ -23,6 +23,15 @@ OF_RAY    := $(filter-out %/caffe2 %/cache-redis %/onnx %/openvino %/tensorflow 
 PROTOS    := frontends/grpc/src/naiad_grpc/protos
 PIP       := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+INSTALL   := @$(BIN)/python -m tests.installing
+# the members that ARGS names; if it names nothing else, tests need no more than theirs
+PATHS     := $(filter-out -%,$(ARGS))
+NAMED     := $(sort $(foreach member,$(MEMBERS),$(if $(filter $(member) $(member)/%,$(PATHS)),$(member))))
+OTHERS    := $(filter-out $(NAMED) $(addsuffix /%,$(NAMED)),$(PATHS))
+EMPTY     :=
+ALONE     := $(if $(OTHERS),,$(subst $(EMPTY) $(EMPTY),+,$(subst /,-,$(NAMED))))
+TESTABLE  := $(if $(ALONE),$(VENV)/.tests-of-$(ALONE),$(DEVELOPED))
+
 .DEFAULT_GOAL := help
 .PHONY: help install serve test test-gpu test-ray check house format protos dist docs bench torture soak
 
@@ -35,7 +44,7 @@ install: $(INSTALLED) ## make .venv with .venv/bin/naiad and all plugins
 serve: $(EXAMPLES) ## serve the example models; make serve ARGS='--http-port 9000'
 	@$(BIN)/naiad serve examples/models $(ARGS)
 
-test: $(DEVELOPED) ## run the tests on all processors; make test ARGS=core
+test: $(TESTABLE) ## run the tests on all processors; make test ARGS=plugins/onnx installs what those need
 	@$(BIN)/python -m pytest -m "not gpu and not ray" $(PARALLEL) $(ARGS)
 
 test-gpu: $(DEVELOPED) ## run the tests that need a GPU
@@ -91,10 +100,13 @@ soak: $(DEVELOPED) ## half an hour of mixed traffic; make soak ARGS='--minutes 5
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Naiad needs Python 3.11 or newer; name one with make PYTHON=/path/to/python"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@echo "A virtual environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
 
 $(INSTALLED): $(PROJECTS) plugins/shared-memory/src/naiad_shared_memory/guard.c constraints.txt | $(BIN)/python
-	$(PIP) $(foreach member,$(MEMBERS),--editable $(if $(filter %/onnx,$(member)),'$(member)[cpu]',$(member)))
+	$(INSTALL) "What builds Naiad: 2 packages" -- editables hatchling
+	$(INSTALL) "Naiad, its $(words $(MEMBERS)) members and what they need: about 60 packages, 120 MB" -- --no-build-isolation \
+		$(foreach member,$(MEMBERS),--editable $(if $(filter %/onnx,$(member)),'$(member)[cpu]',$(member)))
 	@touch $@
 
 $(BUILDING): | $(BIN)/python
@@ -102,7 +114,11 @@ $(BUILDING): | $(BIN)/python
 	@touch $@
 
 $(DEVELOPED): requirements-dev.txt $(INSTALLED)
-	$(PIP) --requirement requirements-dev.txt
+	$(INSTALL) "What the tests of all members need, every framework: about 1,200 MB" -- --requirement requirements-dev.txt
+	@touch $@
+
+$(VENV)/.tests-of-%: requirements-dev.txt $(INSTALLED)
+	$(INSTALL) --tests-of $(NAMED)
 	@touch $@
 
 $(WITH_RAY): $(PROJECTS) constraints.txt
@@ -118,6 +134,6 @@ $(WITH_DOCS): requirements-docs.txt
 	@touch $@
 
 $(EXAMPLES): examples/build.py examples/classifier.py examples/drawing.py examples/frameworks.py requirements-examples.txt $(INSTALLED)
-	$(PIP) --requirement requirements-examples.txt
-	$(BIN)/python examples/build.py
+	$(INSTALL) "What builds and asks the examples: about 40 MB" -- --requirement requirements-examples.txt
+	@$(BIN)/python examples/build.py
 	@touch $@
