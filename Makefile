@@ -27,7 +27,8 @@ INSTALL   := @$(BIN)/python -m tests.installing
 # the members that ARGS names; if it names nothing else, tests need no more than theirs
 PATHS     := $(filter-out -%,$(ARGS))
 NAMED     := $(sort $(foreach member,$(MEMBERS),$(if $(filter $(member) $(member)/%,$(PATHS)),$(member))))
-OTHERS    := $(filter-out $(NAMED) $(addsuffix /%,$(NAMED)),$(PATHS))
+GROUPS    := core plugins frontends tests bench docs examples
+OTHERS    := $(filter-out $(NAMED) $(addsuffix /%,$(NAMED)),$(filter $(GROUPS) $(addsuffix /%,$(GROUPS)),$(PATHS)))
 EMPTY     :=
 ALONE     := $(if $(OTHERS),,$(subst $(EMPTY) $(EMPTY),+,$(subst /,-,$(NAMED))))
 TESTABLE  := $(if $(ALONE),$(VENV)/.tests-of-$(ALONE),$(DEVELOPED))

@@ -78,6 +78,8 @@ def test_the_size_counts_large_packages_and_what_is_there_is_not_fetched() -> No
         ("plugins/onnx tests/test_docs.py", ".installed-for-development"),
         ("plugins/onnx", ".tests-of-plugins-onnx"),
         ("plugins/onnx/tests/test_proof.py -x", ".tests-of-plugins-onnx"),
+        ("plugins/onnx -k strings", ".tests-of-plugins-onnx"),
+        ("-k strings", ".installed-for-development"),
         ("plugins/onnx core/cli", ".tests-of-core-cli+plugins-onnx"),
     ],
 )

@@ -2,7 +2,9 @@
 
 import ast
 import json
+import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +47,26 @@ def test_the_tutorial_works_as_it_stands(reader: Reader) -> None:
 @pytest.mark.parametrize("reader", ["frameworks.md"], indirect=True)
 def test_the_models_of_frameworks_work_as_they_stand(reader: Reader) -> None:
     reader.follow("frameworks.md")
+
+
+@pytest.mark.parametrize(
+    ("page", "command", "expected"),
+    [
+        ("explain.md", "naiad infer add_sub", "on add_sub_0"),
+        ("http.md", "models/add_sub/infer", '"data":["3.000000:3","1.000000:2"]'),
+    ],
+)
+def test_a_command_that_asks_the_examples_is_answered(page: str, command: str, expected: str, tmp_path: Path) -> None:
+    (block,) = [block for block in blocks_of(page) if block.language == "sh" and command in block.text]
+    reader = Reader(tmp_path, Path(sys.executable).parent)
+    shutil.copytree(DOCS.parent / "examples/models/add_sub", tmp_path / "models" / "add_sub")
+    try:
+        reader.serve("naiad serve models --allow-explain")
+        printed = reader.run(block)
+    finally:
+        reader.stop()
+
+    assert expected in printed
 
 
 @pytest.mark.parametrize("block", BLOCKS)
