@@ -1,7 +1,9 @@
 """The effective configuration, marked line by line."""
 
+from pathlib import Path
+
 from naiad_config.text import parse_text
-from naiad_dashboard.configurations import marked_lines, written_config
+from naiad_dashboard.configurations import is_in_store, marked_lines, written_config
 
 
 def marks(effective, written):
@@ -46,3 +48,12 @@ def test_the_file_in_the_models_folder_is_what_was_written(tmp_path):
 
     assert written_config([str(tmp_path)], "m").max_batch_size == 3
     assert written_config([str(tmp_path)], "../m") is None
+
+
+def test_a_model_that_no_folder_has_is_in_a_store_where_there_is_one(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    roots = [str(tmp_path), "s3://bucket/models"]
+
+    assert [is_in_store(roots, name) for name in ("m", "n")] == [False, True]
+    assert not is_in_store(roots[:1], "n")
+    assert written_config(roots, "n") is None

@@ -27,12 +27,17 @@ class ConfigLine:
 
 def written_config(roots: Sequence[str], name: str) -> ModelConfig | None:
     """The configuration in the model's folder as its author wrote it; None without one. Reads the disk."""
-    for folder in find([Path(root).absolute() for root in roots], name):
+    for folder in _folders(roots, name):
         try:
             return parse_text(read_regular(folder / "config.pbtxt"))
         except (OSError, ConfigError):
             continue
     return None
+
+
+def is_in_store(roots: Sequence[str], name: str) -> bool:
+    """Whether the model is in a model store and not in a folder, so that nothing here has what its author wrote."""
+    return any("://" in str(root) for root in roots) and not _folders(roots, name)
 
 
 def marked_lines(effective: ModelConfig, written: ModelConfig | None) -> list[ConfigLine]:
@@ -53,6 +58,10 @@ def marked_lines(effective: ModelConfig, written: ModelConfig | None) -> list[Co
             origin = opened.pop()
         marked.append(ConfigLine(line, origin))
     return marked
+
+
+def _folders(roots: Sequence[str], name: str) -> Sequence[Path]:
+    return find([Path(root).absolute() for root in roots if "://" not in str(root)], name)
 
 
 def _origin(line: str, before: str | None) -> str:

@@ -13,7 +13,7 @@ from naiad import PluginRegistry
 from naiad.errors import NaiadError
 from naiad_dashboard import texts
 from naiad_dashboard.bars import bars
-from naiad_dashboard.configurations import marked_lines, written_config
+from naiad_dashboard.configurations import is_in_store, marked_lines, written_config
 from naiad_dashboard.details import Details
 from naiad_dashboard.following import Follower
 from naiad_dashboard.graphs import HEIGHT, WIDTH, graph
@@ -110,13 +110,15 @@ class Pages:
         versions = sorted({entry.version for entry in self._server.index() if entry.name == name})
         if version not in versions:
             return self.absent(request, f"The model '{name}' has no version {version}.")
-        values: dict[str, Any] = {"metadata": None, "config": (), "graph": None, "trial": None}
+        values: dict[str, Any] = {"metadata": None, "config": (), "stored": False, "graph": None, "trial": None}
         try:
             metadata = values["metadata"] = self._server.model_metadata(name, version)
             values["trial"] = self._trials.form(name, version, metadata)
             config = self._server.model_config(name, version)
             roots = self._server.settings["model-repository"]
-            values["config"] = marked_lines(config, await to_thread(written_config, roots, name))
+            values["stored"] = await to_thread(is_in_store, roots, name)
+            written = config if values["stored"] else await to_thread(written_config, roots, name)
+            values["config"] = marked_lines(config, written)
             if config.ensemble_scheduling is not None:
                 values["graph"] = self._ensemble(name, version)
         except NaiadError:
