@@ -5,7 +5,9 @@ import io
 import logging
 import re
 import shutil
+import threading
 import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from struct import pack
 from urllib.parse import urlsplit
 
@@ -14,6 +16,7 @@ import pytest
 
 import naiad_custom
 import naiad_dashboard
+import naiad_http
 from naiad.errors import ModelFailedError
 from naiad_testing import serve
 
@@ -75,6 +78,28 @@ def open_page(browser):
         context.close()
     assert errors == []
     assert hosts <= {"127.0.0.1", None}
+
+
+@pytest.fixture
+def other_origin():
+    """The URL of an empty page of another origin on this machine."""
+
+    class Empty(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
 
 
 def png(width, height, colour):
@@ -226,6 +251,35 @@ def test_a_stream_is_shown_as_it_comes_and_stopped(open_page, tmp_path):
 
         expect(page.get_by_role("alert")).to_have_text("stopped")
         client.wait_for(_idle)
+
+
+@pytest.mark.parametrize("origin", ["", "*"])
+def test_the_api_page_is_read_and_other_pages_call_the_api_with_the_option_alone(
+    start_server, backend, open_page, other_origin, origin
+):
+    server = start_server(naiad_http, **{"http-port": 0, "http-allow-origin": origin})
+    url = f"http://127.0.0.1:{server.client.server.plugins.frontends()['http'].port}"
+
+    page = open_page(url)
+    page.get_by_role("link", name=f"{server.url}/").click()
+    expect(page.locator("h1")).to_have_text("Models")
+    page.goto(f"{url}/docs")
+    page.get_by_role("link", name="m", exact=True).click()
+    page.get_by_text("/v2/models/m/infer", exact=False).first.click()
+    expect(page.get_by_text("infer_m", exact=True)).to_be_visible()
+
+    elsewhere = open_page(other_origin, faults=True)
+    body = '{"inputs": [{"name": "INPUT", "datatype": "FP32", "shape": [1], "data": [2]}]}'
+    call = """async ([url, body]) => {
+      const headers = { "Content-Type": "application/json" };
+      return await (await fetch(url, { method: "POST", body, headers })).json();
+    }"""
+    if origin:
+        assert elsewhere.evaluate(call, [f"{url}/v2/models/m/infer", body])["outputs"][0]["data"] == [2]
+    else:
+        with pytest.raises(playwright.Error, match="Failed to fetch"):
+            elsewhere.evaluate(call, [f"{url}/v2/models/m/infer", body])
+        assert backend.batches == []
 
 
 async def _idle(server):
