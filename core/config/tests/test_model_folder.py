@@ -76,3 +76,10 @@ def test_a_configuration_that_is_no_file_is_not_read(folder):
 
     with pytest.raises(ConfigError, match="it is no regular file"):
         read_model(folder)
+
+
+def test_a_model_file_beside_the_version_folders_is_named_with_where_it_belongs(tmp_path):
+    (tmp_path / "model.py").write_text("")
+
+    with pytest.raises(InvalidArgumentError, match=r"such as 1/; move 'model\.py' to 1/model\.py"):
+        read_model(tmp_path)

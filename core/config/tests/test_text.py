@@ -188,7 +188,17 @@ def test_all_mistakes_are_reported_at_once_with_position_path_and_hint():
         ("\n  name 3", (2, 8), "expected ':' or '{' after the key 'name', found '3'"),
         ("input { name:", (1, 14), "expected a value, found the end of the file"),
         ("input {\n", (2, 1), "the file ends before '}' closes the last open message"),
-        ("input { >", (1, 9), "expected a key, found '>'"),
+        ("input { >", (1, 9), "expected a key, found '>': the '{' of 1:7 is still open; close it with '}'"),
+        (
+            "input [ { dims: [4] ]",
+            (1, 21),
+            "expected a key, found ']': the '{' of 1:9 is still open; close it with '}'",
+        ),
+        (
+            "input { dims: 4, 0 }",
+            (1, 18),
+            "expected a key, found '0'; write several values in brackets, as dims: [4, 8]",
+        ),
         ("input: [ { } { } ]", (1, 14), "expected ',' or ']' in a list, found '{'"),
         ("max_batch_size: 12ab", (1, 17), "'12a' starts no number"),
         ("max_batch_size [ 3 ]", (1, 18), "a list of plain values needs ':' between its key and '['"),

@@ -186,7 +186,10 @@ def test_other_methods_and_paths_are_refused_in_json(ask, method, path, status):
 
     assert exchange.status == status
     assert exchange.headers["content-type"] == "application/json"
-    assert json.loads(exchange.body) == {"error": {405: "Method Not Allowed", 404: "Not Found"}[status]}
+    starts = {405: "Method Not Allowed: use POST", 404: "Not Found: models are at /v2/models/NAME/infer"}
+    assert json.loads(exchange.body)["error"].startswith(
+        starts[status] if path != "/v2" else "Method Not Allowed: use "
+    )
 
 
 @pytest.mark.parametrize("action", ["infer", "generate", "generate_stream"])

@@ -128,7 +128,10 @@ def test_an_error_names_the_line_in_the_backend(tmp_path: Path, backends: Path) 
 @pytest.mark.parametrize(
     ("backend", "said"),
     [
-        ("scales", "One written in Python would be '{}/scales/model.py' (--backend-directory), which is not there."),
+        (
+            "scales",
+            "be '{}/scales/model.py' (--backend-directory), which is not there; naiad new backend scales",
+        ),
         ("../backends/scale", "A backend of --backend-directory '{}' has the name of a folder there."),
     ],
 )

@@ -110,11 +110,18 @@ def _versions(model: ModelFolder) -> tuple[int, ...]:
     available = version_numbers(model.directory)
     served = served_versions(available, model.config.version_policy)
     if not served:
-        folders = f"its version folders are {available}" if available else "it has no version folder, such as 1/"
+        folders = f"its version folders are {available}" if available else f"it has {_no_versions(model.directory)}"
         raise InvalidArgumentError(
             f"at least one version must be available under the version policy of model '{model.config.name}': {folders}"
         )
     return tuple(served)
+
+
+def _no_versions(directory: Path) -> str:
+    """A sentence on a folder without version folders, with the model file that lies there in place of one."""
+    loose = next((path.name for path in sorted(directory.iterdir()) if path.stem == "model"), "")
+    move = f"; move '{loose}' to 1/{loose}, and what belongs to it" if loose else ""
+    return f"no version folder, such as 1/{move}"
 
 
 def _require_folder(directory: Path, name: str) -> None:

@@ -1,5 +1,6 @@
 """Parser of protobuf text: a tree of keys and values with their positions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,6 +41,17 @@ class Entry:
     listed: bool
 
 
+def _opening(tokens: Sequence[Token]) -> Token | None:
+    """The innermost bracket of these tokens that is still open."""
+    opened: list[Token] = []
+    for token in tokens:
+        if token.kind == "mark" and token.text in "{[<":
+            opened.append(token)
+        elif token.kind == "mark" and token.text in "}]>" and opened:
+            opened.pop()
+    return opened[-1] if opened else None
+
+
 def read_tree(text: str, file: str) -> Branch:
     """The tree of the whole text. Raises ConfigError at the first syntax error."""
     return _Reader(Source(text, file)).read()
@@ -61,7 +73,7 @@ class _Reader:
             raise self._error(f"messages are nested deeper than {DEEPEST} levels")
         entries = []
         while not self._at_end(closing):
-            entries.append(self._entry(depth))
+            entries.append(self._entry(depth, closing))
             if self._now.text in (",", ";") and self._now.kind == "mark":
                 self._position += 1
         return tuple(entries)
@@ -77,16 +89,28 @@ class _Reader:
             return True
         return False
 
-    def _entry(self, depth: int) -> Entry:
+    def _entry(self, depth: int, closing: str) -> Entry:
         key = self._take()
         if key.kind != "word":
-            raise self._source.error(f"expected a key, found {_shown(key)}", key)
+            raise self._source.error(f"expected a key, found {_shown(key)}{self._hint(key, closing)}", key)
         colon = self._skip(":")
         if self._now.kind == "mark" and self._now.text == "[":
             return Entry(key.text, self._source.position(key), self._list(colon, depth), listed=True)
         if not colon and not self._opens_message():
             raise self._error(f"expected ':' or '{{' after the key '{key.text}', found {_shown(self._now)}")
         return Entry(key.text, self._source.position(key), (self._value(depth),), listed=False)
+
+    def _hint(self, key: Token, closing: str) -> str:
+        """The message that is still open, where another bracket closes it, or the list that lacks its brackets."""
+        if closing and key.kind == "mark" and key.text in "}]>":
+            opening = _opening(self._tokens[: self._position - 1])
+            if opening is None:
+                return ""
+            line, column = self._source.position(opening)
+            return f": the '{opening.text}' of {line}:{column} is still open; close it with '{closing}'"
+        if self._position > 1 and self._tokens[self._position - 2].text == "," and key.kind in ("number", "string"):
+            return "; write several values in brackets, as dims: [4, 8]"
+        return ""
 
     def _list(self, colon: bool, depth: int) -> tuple[Leaf | Branch, ...]:
         self._position += 1

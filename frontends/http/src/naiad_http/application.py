@@ -25,7 +25,7 @@ from naiad_http.routes.repository import RepositoryRoutes
 from naiad_http.routes.shared_memory import SharedMemoryRoutes
 from naiad_http.routes.statistics import StatisticsRoutes
 from naiad_http.routes.trace import TraceRoutes
-from naiad_http.statuses import HttpError, HttpResponse, error_response, unexpected
+from naiad_http.statuses import NOT_FOUND, HttpError, HttpResponse, error_response, not_allowed, unexpected
 from naiad_kit.frontends.codec_threads import CodecThreads
 
 if TYPE_CHECKING:
@@ -108,7 +108,11 @@ async def _on_error(_request: Request, error: Exception) -> Response:
 async def _on_starlette_error(_request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         return _response(unexpected(error))
+    if error.status_code == 404:
+        return _response(error_response(HttpError(404, NOT_FOUND)))
     headers = tuple((error.headers or {}).items())
+    if error.status_code == 405:
+        return _response(error_response(not_allowed((error.headers or {}).get("Allow", "").split(", "))))
     return _response(error_response(HttpError(error.status_code, str(error.detail), headers)))
 
 

@@ -23,7 +23,16 @@ from naiad_http.compression import compress, decompress, preferred_coding
 from naiad_http.connection_context import ConnectionContext
 from naiad_http.cycles import CALL, REQUEST_HEAD
 from naiad_http.request_heads import RequestHeadReader
-from naiad_http.statuses import Headers, HttpError, HttpResponse, Outcome, error_response, unexpected
+from naiad_http.statuses import (
+    NOT_FOUND,
+    Headers,
+    HttpError,
+    HttpResponse,
+    Outcome,
+    error_response,
+    not_allowed,
+    unexpected,
+)
 from naiad_http.trace_events import ApplicationTrace
 from naiad_kit.buffers import Buffer
 from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES, ByteBudget
@@ -134,12 +143,12 @@ class InferenceApp:
 def request_head_of(scope: Scope, request_heads: RequestHeadReader) -> RequestHead:
     """The head of a request to a route of inference. Raises HttpError 404 or 405, and what reading the head raises."""
     if scope["method"] != "POST":
-        raise HttpError(405, "Method Not Allowed", (("Allow", "POST"),))
+        raise not_allowed(["POST"])
     request_head = scope.get("extensions", {}).get(REQUEST_HEAD) or request_heads.read(
         raw_path(scope), scope["headers"]
     )
     if request_head is None:
-        raise HttpError(404, "Not Found")
+        raise HttpError(404, NOT_FOUND)
     return request_head
 
 

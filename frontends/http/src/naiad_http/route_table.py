@@ -9,7 +9,7 @@ from starlette.routing import compile_path
 from naiad_http.request_heads import ACTION_PATH
 from naiad_http.restrictions import Restrictions
 from naiad_http.routes.operations import Operation
-from naiad_http.statuses import HttpError
+from naiad_http.statuses import NOT_FOUND, HttpError, not_allowed
 
 
 class RouteTable:
@@ -34,7 +34,7 @@ class RouteTable:
         path = unquote(raw_path.decode("latin-1"))
         matches = [(match, apis) for pattern, apis in self._patterns if (match := pattern.match(path))]
         if not matches:
-            return HttpError(404, "Not Found")
+            return HttpError(404, NOT_FOUND)
         match, api = next(((match, apis[method]) for match, apis in matches if method in apis), (None, ""))
         if match is None:
             return None if method == "HEAD" else not_allowed({name for _, apis in matches for name in apis})
@@ -43,10 +43,3 @@ class RouteTable:
         except HttpError as error:
             return error
         return None
-
-
-def not_allowed(methods: Iterable[str]) -> HttpError:
-    """The 405 of a path that has only these methods; GET implies HEAD."""
-    names = set(methods)
-    names |= {"HEAD"} if "GET" in names else set()
-    return HttpError(405, "Method Not Allowed", (("Allow", ", ".join(sorted(names))),))

@@ -1,7 +1,7 @@
 """HTTP statuses of errors, and the response to an error."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from math import ceil
@@ -50,6 +50,10 @@ _RETRY_SECONDS = 1
 Headers = tuple[tuple[str, str], ...]
 
 
+NOT_FOUND = "Not Found: models are at /v2/models/NAME/infer, and GET /openapi.json lists every path"
+"""The message for a path that no route has."""
+
+
 class HttpError(Exception):
     """An error of the HTTP layer: a status, a message and the headers that belong to them."""
 
@@ -57,6 +61,14 @@ class HttpError(Exception):
         super().__init__(message)
         self.status = status
         self.headers = headers
+
+
+def not_allowed(methods: Iterable[str]) -> HttpError:
+    """The 405 of a path that has only these methods; GET implies HEAD."""
+    names = set(methods)
+    names |= {"HEAD"} if "GET" in names else set()
+    listed = ", ".join(sorted(names))
+    return HttpError(405, f"Method Not Allowed: use {listed.replace(', ', ' or ')}", (("Allow", listed),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,8 +194,9 @@ def test_cached_headers_are_bounded():
 
 WRONG = {
     "not JSON": (b"{", "failed to parse the request JSON buffer"),
+    "binary without its length": (b'{"inputs":[]}\x00\x80\xff', "needs the header Inference-Header-Content-Length"),
     "not an object": (b"[]", "'request': it must be an object, not an array"),
-    "no inputs": (b"{}", "Unable to parse 'inputs': the request has no member 'inputs'"),
+    "no inputs": (b"{}", "Unable to parse 'inputs': the request has no member 'inputs'; it is a list"),
     "inputs no array": ({"inputs": 5}, "'inputs': it must be an array, not 5"),
     "input no object": ({"inputs": [1]}, "it must be an object"),
     "id a number": ({"id": 42, "inputs": []}, "'id': it must be a string, not 42"),

@@ -131,6 +131,13 @@ def test_a_value_that_does_not_fit_its_input_is_refused(kind, value, message):
     assert message in str(caught.value)
 
 
+def test_an_input_that_the_model_has_not_is_answered_with_those_it_has():
+    with pytest.raises(InvalidArgumentError) as caught:
+        decode({"x": [1, 2]}, config(("a", "INT32", (2,)), ("b", "INT32", (2,))))
+
+    assert str(caught.value).endswith("The model has no such input; its inputs are a, b")
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -8,7 +8,6 @@ import pytest
 @pytest.mark.parametrize(
     ("method", "path", "status", "error"),
     [
-        ("GET", "/", 404, "Not Found"),
         ("GET", "/v3", 404, "Not Found"),
         ("GET", "/v2/", 404, "Not Found"),
         ("GET", "/v2/models/add_sub/versions/x", 404, "Not Found"),

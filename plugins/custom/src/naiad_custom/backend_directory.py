@@ -35,7 +35,10 @@ class BackendDirectory:
         file = self._file(name)
         if file is None:
             return f"A backend of --backend-directory '{self._directory}' has the name of a folder there."
-        return f"One written in Python would be '{file}' (--backend-directory), which is not there."
+        return (
+            f"One written in Python would be '{file}' (--backend-directory), which is not there; "
+            f"naiad new backend {name} writes the start of a distribution with one."
+        )
 
     def _file(self, name: str) -> Path | None:
         """The file of a backend; None for a name that is no folder inside the directory."""

@@ -1,6 +1,6 @@
 """Conversion between a batch and a user's function: arguments from inputs, outputs from the return value."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,22 +8,27 @@ import numpy as np
 from naiad.backend import Batch
 from naiad.errors import ModelFailedError
 from naiad.types import Request
+from naiad_config import ModelConfig
+from naiad_custom.hints import datatype_hint, shape_hint
 from naiad_custom.ownership import are_fresh, settle
 from naiad_custom.servers import AsyncServer, Server
 from naiad_custom.signature import Signature
 from naiad_kit.calls import ModelCalls
 from naiad_kit.own_process import in_own_process
-from naiad_tensors.datatypes import bf16_to_fp32, fp32_to_bf16
+from naiad_tensors.datatypes import bf16_to_fp32, fp32_to_bf16, tensor_type
 
 
 class Conversion:
     """Between a batch and the arguments and result of a function.
 
     Arrays go in read-only, because a batch of one is the received request itself; BF16 is float32 on both sides.
-    `models` are those that the function may call.
+    `models` are those that the function may call. With a `config` the arrays that are returned are held against the
+    annotations, and an error begins with the `location` of the function.
     """
 
-    def __init__(self, signature: Signature, models: ModelCalls) -> None:
+    def __init__(
+        self, signature: Signature, models: ModelCalls, config: ModelConfig | None = None, location: str = ""
+    ) -> None:
         self._function = signature.function
         self._form = signature.form
         self._required = [each.name for each in signature.arguments if not each.optional]
@@ -35,6 +40,9 @@ class Conversion:
         self._make_server = AsyncServer if signature.is_async else Server
         self._models = models
         self._names = [each.name for each in signature.results]
+        self._location = location
+        self._batching = config is not None and config.max_batch_size > 0
+        self._declared = [] if config is None else list(_declared(signature, config))
         self._bf16_outputs = frozenset(each.name for each in signature.results if each.spec.datatype == "BF16")
 
     def arguments(self, batch: Batch) -> dict[str, Any]:
@@ -52,14 +60,31 @@ class Conversion:
         return arguments
 
     def outputs(self, result: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """One array an output. Raises ModelFailedError when the result has another form than the annotation says."""
+        """One array an output.
+
+        Raises ModelFailedError when the result has another form than the annotation says, TypeError or ValueError for
+        an array of another datatype or number of dimensions.
+        """
         outputs = self._taken(result)
         del result  # a reference less, so that a fresh array is known to be fresh
+        for name, dtype, rank in self._declared:
+            array = outputs[name]
+            if type(array) is np.ndarray and (
+                array.ndim != rank or (array.dtype is not dtype and array.dtype != dtype)
+            ):
+                raise self._mismatch(name, array, dtype, rank)
+        array = None
         for name in self._bf16_outputs:
             outputs[name] = fp32_to_bf16(np.asarray(outputs[name], dtype=np.float32))
         if not in_own_process() and not are_fresh(outputs):
             settle(outputs, arguments.values())
         return outputs
+
+    def _mismatch(self, name: str, array: np.ndarray, dtype: np.dtype[Any], rank: int) -> Exception:
+        start = f"{self._location}'{self._function}' returned a wrong array for output '{name}': "
+        if array.dtype != dtype:
+            return TypeError(start + datatype_hint(array, dtype))
+        return ValueError(start + shape_hint(array.shape, rank, self._batching))
 
     def _array(self, batch: Batch, name: str) -> np.ndarray:
         array = batch.input(name)
@@ -93,6 +118,20 @@ class Conversion:
         names = ", ".join(self._names)
         form = {"tuple": "a tuple of", "mapping": "a dict with", "attributes": "an object with"}.get(self._form)
         return f"{form} {names}" if form else "one array"
+
+
+def _declared(signature: Signature, config: ModelConfig) -> Iterator[tuple[str, np.dtype[Any], int]]:
+    """Name, dtype and number of dimensions of each output whose arrays are as the annotation says.
+
+    Those of BYTES and BF16 are converted; ragged batches, shape tensors and outputs with a `reshape` have other shapes.
+    """
+    if config.batch_output or any(each.allow_ragged_batch for each in config.input):
+        return
+    reshaped = {each.name for each in config.output if each.reshape is not None or each.is_shape_tensor}
+    for result in signature.results:
+        if result.spec.datatype not in ("BYTES", "BF16") and result.name not in reshaped:
+            rank = len(result.spec.dims) + (config.max_batch_size > 0)
+            yield result.name, tensor_type(result.spec.datatype).dtype, rank
 
 
 def _shown(result: Any) -> str:

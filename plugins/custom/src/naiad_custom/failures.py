@@ -3,6 +3,7 @@
 from naiad.backend import ModelContext, Placement
 from naiad.errors import ModelFailedError, NaiadError
 from naiad.types import Request
+from naiad_custom.hints import explain_read_only
 
 
 class Failures:
@@ -16,6 +17,8 @@ class Failures:
         """A NaiadError as it is; any other error as a ModelFailedError with type and text, after logging it."""
         if isinstance(error, NaiadError):
             return error
+        if isinstance(error, ValueError):
+            explain_read_only(error)
         named = f" '{request.id}'" if request.id else ""
         self._logger.error("instance '%s' failed a request%s", self._name, named, exc_info=error)
         failure = ModelFailedError(f"instance '{self._name}' failed: {_describe_error(error)}")

@@ -10,6 +10,7 @@ from types import ModuleType
 
 from naiad.errors import InvalidArgumentError
 from naiad_custom.context import PythonContext
+from naiad_custom.hints import hint_of
 from naiad_custom.loaded import ModelPackage, SourceLoader
 from naiad_kit.own_process import in_own_process
 
@@ -74,7 +75,7 @@ class ModelFile:
     def describe(self, error: BaseException) -> str:
         """The type and text of an error; with a hint where a package is missing that the model's requirements list."""
         text = f"{type(error).__name__}: {error}"
-        hint = self.unused_requirements() if isinstance(error, ImportError) else ""
+        hint = hint_of(error) or (self.unused_requirements() if isinstance(error, ImportError) else "")
         return f"{text}; {hint}" if hint else text
 
     def unused_requirements(self) -> str:

@@ -12,6 +12,7 @@ from naiad_custom.context import PythonContext
 from naiad_custom.conversion import Conversion
 from naiad_custom.declaration import MARK, Declaration
 from naiad_custom.failures import Failures
+from naiad_custom.hints import explain_read_only, location_of
 from naiad_custom.signature import read_signature
 from naiad_custom.streaming import AsyncStreams, StreamInstance
 from naiad_custom.user_object import Listener, Ready, UserObject
@@ -55,7 +56,9 @@ class DefinedModel:
         self._context = context
         self._on_close = on_close
         self._location = location
-        self._convert = Conversion(definition.signature, context.models)
+        target = definition.target
+        function = _execute_of(target) if inspect.isclass(target) else target
+        self._convert = Conversion(definition.signature, context.models, context.config, location_of(function))
 
     def instantiate(self, placement: Placement) -> Instance:
         """Make and load the object there. Raises ModelFailedError with file, line and what the user's load raised."""
@@ -103,7 +106,11 @@ class MarkedInstance:
     def execute(self, batch: Batch) -> Answer:
         """Call the function with the whole batch."""
         arguments = self._convert.arguments(batch)
-        return self._convert.outputs(self._call(**arguments), arguments)
+        try:
+            return self._convert.outputs(self._call(**arguments), arguments)
+        except ValueError as error:
+            explain_read_only(error)
+            raise
 
     @property
     def ready(self) -> Ready:

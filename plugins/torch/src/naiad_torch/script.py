@@ -54,9 +54,9 @@ class ScriptArtefact:
                 return runtime().jit.load(str(self.path), map_location=device or None).eval()
         except Exception as error:
             raise InternalError(
-                f"failed to load model '{self._model}': {describe_error(error)}; '{self.path.name}' must be "
-                "TorchScript, as "
-                "torch.jit.save writes it"
+                f"failed to load model '{self._model}': '{self.path.name}' is not TorchScript of torch.jit.save: if it "
+                "is of torch.save, with a module or its state_dict, export the module with torch.export.export and "
+                f"torch.export.save, as 'model.pt2', or script it ({describe_error(error)})"
             ) from error
 
     def _check(self, types: Sequence[str]) -> None:

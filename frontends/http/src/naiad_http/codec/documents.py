@@ -44,6 +44,10 @@ def _parse_with_constants(text: bytes) -> Any:
 
 def _unreadable(error: ValueError) -> InvalidArgumentError:
     reason = f"{error.msg} at {error.pos}" if isinstance(error, json.JSONDecodeError) else str(error)
+    if "UTF-8" in reason or isinstance(error, UnicodeDecodeError):
+        reason += (
+            "; a body with binary tensors needs the header Inference-Header-Content-Length, the length of its JSON"
+        )
     return InvalidArgumentError(f"failed to parse the request JSON buffer: {reason}")
 
 

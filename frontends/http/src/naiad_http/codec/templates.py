@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from naiad.errors import InvalidArgumentError
-from naiad_http.codec.documents import as_array, as_object, as_string, member
+from naiad_http.codec.documents import as_array, as_object, as_string
 from naiad_http.codec.forms import AS_BINARY, AS_JSON, ResponseForm
 from naiad_http.codec.inputs import BinaryInput, read_input
 from naiad_http.codec.large_documents import parse_document
@@ -16,6 +16,10 @@ from naiad_kit.frontends.parameters import NO_PARAMETERS, Parameters
 from naiad_kit.shared_memory import SharedInput
 from naiad_tensors.tensors import Tensor
 
+_NO_INPUTS = (
+    "Unable to parse 'inputs': the request has no member 'inputs'; it is a list of objects with name, datatype, shape "
+    'and data. generate takes the inputs by name, as {"a": [1, 2]}'
+)
 _ALL_OUTPUTS = Outputs()
 _ALL_AS_JSON = ResponseForm(AS_JSON)
 
@@ -55,7 +59,9 @@ def read_template(text: Buffer, model: str, limit: int) -> RequestTemplate:
         parameters = read_parameters(as_object(document["parameters"], "parameters"))
     inputs = document.get("inputs")
     if type(inputs) is not list:
-        inputs = as_array(member(document, "inputs", "the request"), "inputs")
+        if inputs is None and "inputs" not in document:
+            raise InvalidArgumentError(_NO_INPUTS)
+        inputs = as_array(inputs, "inputs")
     names, tensors, binary, shared = _read_inputs(inputs, model, limit)
     outputs = read_outputs(as_array(document["outputs"], "outputs")) if "outputs" in document else _ALL_OUTPUTS
     form = _ALL_AS_JSON

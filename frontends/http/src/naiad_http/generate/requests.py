@@ -14,6 +14,7 @@ from naiad_http.codec.request_head import RequestHead
 from naiad_http.codec.tensors import ONLY_BINARY, array_of_json
 from naiad_http.generate.documents import BINARY
 from naiad_kit.buffers import Buffer
+from naiad_kit.frontends.parameters import Parameters
 from naiad_kit.frontends.shapes import deduced_shape
 from naiad_tensors.datatypes import tensor_type, wire_name
 from naiad_tensors.tensors import Tensor
@@ -44,7 +45,7 @@ class GenerateDecoder:
         values, others = _inputs_and_parameters(document, declared)
         batching = config.max_batch_size > 0
         inputs = {name: _tensor(declared[name], value, batching, self._limit) for name, value in values.items()}
-        parameters = read_parameters(others)
+        parameters = _parameters(others, declared)
         return Request(
             request_head.model_name,
             inputs,
@@ -98,6 +99,18 @@ def _inputs_and_parameters(
     return values, others
 
 
+def _parameters(document: Mapping[str, Any], declared: Mapping[str, ModelInput]) -> Parameters:
+    """The parameters beside the inputs; an error names the inputs, as one of them may be written in another way."""
+    try:
+        return read_parameters(document)
+    except InvalidArgumentError as error:
+        if all(type(value) in (str, bool, int, float) for value in document.values()):
+            raise
+        raise InvalidArgumentError(
+            f"{error} The model has no such input; its inputs are {', '.join(declared)}"
+        ) from error
+
+
 def _put(key: str, value: Any, members: dict[str, Any]) -> None:
     if key in members:
         raise InvalidArgumentError(f"'{key:.80}' already exists in request; give each input and parameter once")
@@ -110,7 +123,8 @@ def _tensor(declared: ModelInput, value: Any, batching: bool, limit: int) -> Ten
     kinds = set(map(type, elements))
     if list in kinds or dict in kinds or type(None) in kinds:
         raise InvalidArgumentError(
-            f"Unable to parse input '{declared.name}': give one value, or a flat array of values without null"
+            f"Unable to parse input '{declared.name}': give one value, or a flat array of values without null; the "
+            f"dims {list(declared.dims)} of the model say the rest, row by row"
         )
     shape = deduced_shape(tuple(declared.dims), len(elements), declared.name)
     if batching:

@@ -1,0 +1,52 @@
+"""Hints for errors of user code: what to write in place of what raised them."""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+_UNEXPECTED = re.compile(r"\bmodel\(\) got an unexpected keyword argument '(\w+)'")
+_READ_ONLY = "read-only"
+
+
+def hint_of(error: BaseException) -> str:
+    """What to write instead, for an unknown argument of `@model` or an unknown name of `naiad_custom`; else ""."""
+    if isinstance(error, ImportError) and error.name == "naiad_custom" and "cannot import name" in str(error):
+        return f"naiad_custom has {', '.join(sys.modules['naiad_custom'].__all__)}"
+    unexpected = _UNEXPECTED.search(str(error)) if isinstance(error, TypeError) else None
+    if unexpected is None:
+        return ""
+    names = [name for name in inspect.signature(sys.modules["naiad_custom"].model).parameters if name != "target"]
+    near = get_close_matches(unexpected[1], names, n=1)
+    return f"did you mean '{near[0]}'?" if near else f"@model takes {', '.join(names)}"
+
+
+def explain_read_only(error: ValueError) -> None:
+    """Append to the text of an error of numpy, raised by a write to an input, how to write to a copy."""
+    if _READ_ONLY in str(error):
+        error.args = (f"{error}; inputs are read-only: copy one before you change it, as a = a.copy()",)
+
+
+def location_of(function: Callable[..., Any]) -> str:
+    """`file:line` of a function, followed by `: `; "" for one without source, such as a callable object."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}: "
+
+
+def datatype_hint(array: np.ndarray, dtype: np.dtype[Any]) -> str:
+    """How to convert an array that has another dtype than its output."""
+    written = "bool" if dtype == np.bool_ else f"np.{dtype}"
+    return f"it is {array.dtype}, and the output {dtype}; return it as .astype({written})"
+
+
+def shape_hint(shape: Sequence[int], rank: int, batching: bool) -> str:
+    """How to give an array as many dimensions as its output has, the batch dimension of a `batching` model included."""
+    has = f"it has shape {list(shape)}, and the output {rank} dimension{'s' if rank != 1 else ''}"
+    has += ", the first of them that of the batch" if batching else ""
+    if len(shape) == rank - 1:
+        return f"{has}; return it as [:, None]" if batching and shape else f"{has}; return it as [None]"
+    return f"{has}; return it with .reshape(...)"

@@ -1,0 +1,66 @@
+"""Errors of user code that name the file, the line and what to write instead."""
+
+import inspect
+import logging
+
+import numpy as np
+import pytest
+
+from naiad.errors import InvalidArgumentError, ModelFailedError
+from naiad_custom import FP32, Array, model
+from naiad_custom.hints import hint_of
+from naiad_testing import serve
+
+
+def line_of(function: object) -> int:
+    return inspect.unwrap(function).__code__.co_firstlineno  # type: ignore[arg-type]
+
+
+def test_another_datatype_is_reported_with_line_and_conversion_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    @model
+    def wide(a: Array[FP32, 2]) -> Array[FP32, 2]:
+        return a.astype(np.float64)
+
+    with serve(wide) as client, pytest.raises(ModelFailedError) as raised:
+        client.infer(a=[1, 2])
+
+    assert f"{__file__}:{line_of(wide)}: " in str(raised.value)
+    assert "returned a wrong array for output 'output': it is float64, and the output float32" in str(raised.value)
+    assert "return it as .astype(np.float32)" in str(raised.value)
+    assert [record.exc_info is not None for record in caplog.records if record.levelno >= logging.ERROR] == [True]
+
+
+def test_a_missing_dimension_is_reported_with_the_index_that_adds_it() -> None:
+    @model(max_batch_size=8)
+    def flat(a: Array[FP32, 2]) -> Array[FP32, 1]:
+        return a.sum(axis=1)
+
+    @model
+    def single(a: Array[FP32, 2]) -> Array[FP32, 1]:
+        return a.sum(keepdims=True)[0, ...]
+
+    with serve(flat) as client, pytest.raises(ModelFailedError, match=r"shape \[1\], and .* return it as \[:, None\]"):
+        client.infer(a=[[1, 2]])
+    with serve(single) as client, pytest.raises(ModelFailedError, match=r"shape \[\], and .* return it as \[None\]"):
+        client.infer(a=[1, 2])
+
+
+def test_a_write_to_an_input_is_reported_with_how_to_copy() -> None:
+    @model
+    def grow(a: Array[FP32, 2]) -> Array[FP32, 2]:
+        a += 1
+        return a
+
+    with serve(grow) as client, pytest.raises(ModelFailedError, match=r"inputs are read-only: .* as a = a\.copy\(\)"):
+        client.infer(a=[1, 2])
+
+
+def test_unknown_arguments_and_names_are_answered_with_those_there_are() -> None:
+    with pytest.raises(TypeError) as argument:
+        model(max_batchsize=8)  # type: ignore[call-overload]
+    with pytest.raises(ImportError) as name:
+        from naiad_custom import FLOAT32  # type: ignore[attr-defined]  # noqa: F401
+
+    assert hint_of(argument.value) == "did you mean 'max_batch_size'?"
+    assert hint_of(name.value).startswith("naiad_custom has BF16, BOOL, BYTES, FP16, FP32")
+    assert hint_of(InvalidArgumentError("model() is fine")) == ""
