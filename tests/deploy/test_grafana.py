@@ -25,6 +25,12 @@ QUERIES = {
     for panel in DASHBOARD["panels"]
     for target in panel["targets"]
 } | {rule["alert"]: rule["expr"] for rule in ALERTS}
+_OVERLAYS = DEPLOY / "kubernetes" / "overlays"
+(KEDA,) = yaml.safe_load((_OVERLAYS / "keda" / "scaled-object.yaml").read_text())["spec"]["triggers"]
+(HPA,) = yaml.safe_load((_OVERLAYS / "autoscaled" / "horizontal-pod-autoscaler.yaml").read_text())["spec"]["metrics"]
+QUERIES |= {"KEDA": KEDA["metadata"]["query"], "HPA": HPA["pods"]["metric"]["name"]}
+OF_PROMETHEUS = {"namespace", "pod"}
+"""Labels that Prometheus adds to what it reads of a pod."""
 MODEL = """
 from naiad_custom import FP32, Array, model
 
@@ -80,9 +86,10 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_a_query_asks_for_metrics_and_labels_that_there_are(query: str, exported: dict[str, set[str]]) -> None:
     labels: set[str] = set()
+    assert "naiad_" in query or "nv_" in query or "up{" in query
     for metric, selector in _SELECTOR.findall(query):
         assert metric in exported
-        assert set(re.findall(r"(\w+)(?:=~|!=|=)", selector)) <= exported[metric]
+        assert set(re.findall(r"(\w+)(?:=~|!=|=)", selector)) <= exported[metric] | OF_PROMETHEUS
         labels |= exported[metric]
     for group in _BY.findall(query):
         assert set(group.split(", ")) <= labels
