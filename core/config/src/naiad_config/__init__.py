@@ -61,7 +61,7 @@ from naiad_config.tensors import (
     ModelOutput,
     ModelTensorReshape,
 )
-from naiad_config.uploads import Files, Paths
+from naiad_config.uploads import Files, Paths, sent_paths
 
 __all__ = [
     "Accelerator",
@@ -121,4 +121,5 @@ __all__ = [
     "VersionsLatest",
     "VersionsSpecific",
     "WarmupInput",
+    "sent_paths",
 ]

@@ -121,7 +121,7 @@ class Preparer:
             for need in needs_of(config, "worker"):
                 self._plugins.find("worker", need.name, {kind.name: kind for kind in self._workers})
             if sent and not self._settings["allow-uploaded-code"]:
-                refuse_code(sent, config.backend, named.traits.executes_files)
+                refuse_code(sent, config, named.traits.executes_files)
             context = self._context(config, folder, -1)
             backend = hosted(context, named, self._workers)
             try:

@@ -26,7 +26,7 @@ from naiad.in_flight import Occupancy, SubmittedRequest
 from naiad.options import Settings
 from naiad.server import Deliver, Named, ServiceT
 from naiad.types import Request, Response
-from naiad_config import Files, ModelConfig
+from naiad_config import Files, ModelConfig, sent_paths
 from naiad_statistics.reports import ModelStatistics
 
 _logger = logging.getLogger("naiad")
@@ -265,7 +265,7 @@ class Server:
         """See `ServerApi.load`."""
         async with self._models.nested(within, name):
             self._require_explicit_control()
-            await self._models.load(name, config, files, () if trusted else tuple(files or ()))
+            await self._models.load(name, config, files, () if trusted else sent_paths(config, files))
 
     async def unload(self, name: str, unload_dependents: bool = False, *, within: str = "") -> None:
         """See `ServerApi.unload`. A server that stops unloads all models anyway."""
