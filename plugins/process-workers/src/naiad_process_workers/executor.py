@@ -143,11 +143,15 @@ class Executor:
             raise LinkBrokenError("there is no instance")
         open_sender = partial(self._open_sender, number)
         batch = batch_in(
-            Decoder(frame.body, self.work.memory.read), executions.model_name, open_sender, executions.layout
+            Decoder(frame.body, self.work.memory.read), executions.model_name, open_sender, executions.layout, number
         )
         executions.begin(number, batch.requests)
         try:
-            answer = instance.execute(batch)
+            if batch.trace is None:
+                answer = instance.execute(batch)
+            else:
+                with batch.trace.current():
+                    answer = instance.execute(batch)
         except Exception as error:  # noqa: BLE001 - a model may raise anything
             return self._failed(number, error)
         if isinstance(answer, Future):

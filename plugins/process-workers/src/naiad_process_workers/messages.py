@@ -14,6 +14,7 @@ from naiad.foreign_errors import describe_error
 from naiad.types import Request, Response
 from naiad_process_workers.codec import Decoder, Encoder, Label
 from naiad_process_workers.frames import LinkBrokenError
+from naiad_process_workers.remote_trace import RemoteTrace, trace_value
 from naiad_tensors.ragged import BatchLayout
 
 ENDED_BY_MODEL, LINK_LOST = 70, 71
@@ -103,9 +104,12 @@ _RESPONSE = ("response",)
 
 
 class RemoteBatch(Batch):
-    """A batch as the process of the instance has it; `outputs` are those that are wanted, None if its requests say."""
+    """A batch as the process of the instance has it; `trace` is the first one of its requests, None without any.
 
-    __slots__ = ("outputs",)
+    `outputs` are those that are wanted, None if its requests say.
+    """
+
+    __slots__ = ("outputs", "trace")
 
     def __init__(
         self,
@@ -117,6 +121,7 @@ class RemoteBatch(Batch):
     ) -> None:
         super().__init__(requests, sizes, open_sender, layout)
         self.outputs = outputs
+        self.trace: RemoteTrace | None = None
 
     def wants(self, output: str) -> bool:
         """Whether any request asks for that output."""
@@ -134,17 +139,23 @@ def put_batch(encoder: Encoder, batch: Batch, outputs: Sequence[str]) -> None:
 
 
 def batch_in(
-    decoder: Decoder, model: str, open_sender: Callable[[int], Sender], layout: BatchLayout | None
+    decoder: Decoder, model: str, open_sender: Callable[[int], Sender], layout: BatchLayout | None, number: int = 0
 ) -> RemoteBatch:
-    """Read a batch for that model."""
+    """Read the batch of that number for that model."""
     count, own = decoder.numbers(_BATCH)
     outputs = frozenset(decoder.value()) if own else None
     requests, sizes = [], []
-    for _ in range(count):
+    trace: RemoteTrace | None = None
+    for index in range(count):
         request, size = request_in(decoder, model)
+        if isinstance(request.trace, RemoteTrace):
+            request.trace.number, request.trace.index = number, index
+            trace = trace or request.trace
         requests.append(request)
         sizes.append(size)
-    return RemoteBatch(requests, sizes, open_sender, layout, outputs)
+    batch = RemoteBatch(requests, sizes, open_sender, layout, outputs)
+    batch.trace = trace
+    return batch
 
 
 def put_request(encoder: Encoder, request: Request, size: int = 1) -> None:
@@ -159,10 +170,14 @@ def put_request(encoder: Encoder, request: Request, size: int = 1) -> None:
         or request.timeout_microseconds
         or request.sequence_start
         or request.sequence_end
+        or request.trace is not None
     )
     encoder.tensors((size, request.requested, has_extras), request.inputs)
     if has_extras:
-        encoder.value({name: getattr(request, name) for name in _EXTRAS if getattr(request, name) != _PLAIN[name]})
+        extras = {name: getattr(request, name) for name in _EXTRAS if getattr(request, name) != _PLAIN[name]}
+        if request.trace is not None:
+            extras["trace"] = trace_value(request.trace, request.trace.context())
+        encoder.value(extras)
 
 
 def request_in(decoder: Decoder, model: str) -> tuple[Request, int]:
@@ -170,7 +185,10 @@ def request_in(decoder: Decoder, model: str) -> tuple[Request, int]:
     (size, requested, has_extras), inputs = decoder.tensors()
     request = Request(model, inputs, requested=requested)
     if has_extras:
-        for name, value in decoder.value().items():
+        extras = decoder.value()
+        trace = extras.pop("trace", None)
+        request.trace = None if trace is None else RemoteTrace(*trace)
+        for name, value in extras.items():
             if name not in _PLAIN:
                 raise LinkBrokenError(f"a request has '{name}'")
             setattr(request, name, value)

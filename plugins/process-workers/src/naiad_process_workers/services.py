@@ -11,13 +11,14 @@ from typing import Any
 from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad.foreign_errors import describe_error
-from naiad.types import Request, Response
+from naiad.types import Request, Response, Trace
 from naiad_kit.calls import ModelCalls, models_of
 from naiad_kit.model_metrics import registry_of
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError, broken
 from naiad_process_workers.messages import Kind, put_error, put_response, request_in
+from naiad_process_workers.remote_trace import RemoteTrace
 
 _logger = logging.getLogger("naiad.model")
 
@@ -115,6 +116,7 @@ class ControlLink:
         try:
             if name in ("infer", "stream"):
                 request, _ = request_in(decoder, str(decoder.value()))
+                request.trace = self._trace_of(request.trace)
                 self._ask_model(number, name, self._calls_for(*arguments), request)
             elif name in ("ready", "load", "unload"):
                 work = lambda: getattr(models_of(self._context), name)(*arguments)  # noqa: E731 - it is short
@@ -156,6 +158,13 @@ class ControlLink:
         own = [requests[index] for index in indices if index < len(requests)]
         models = models_of(self._context)
         return models.within(own) if own else models
+
+    def _trace_of(self, trace: Trace | None) -> Trace | None:
+        """The trace that the model has named, while its execution is open."""
+        if not isinstance(trace, RemoteTrace):
+            return None
+        requests = self._requests_of(trace.number)
+        return requests[trace.index].trace if 0 <= trace.index < len(requests) else None
 
     def _ask_model(self, number: int, name: str, models: ModelCalls, request: Request) -> None:
         if name == "stream":
