@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import faulthandler
 import functools
 import logging
 import os
@@ -158,6 +159,7 @@ def _serve(
     from naiad_cli.stop_signals import ignore_termination
 
     bound_allocator()
+    faulthandler.enable()  # native code that crashes the process leaves the stack with the file of its model on stderr
     with asyncio.Runner(loop_factory=_loop_factory()) as process:
         loop = process.get_loop()
         runner = registry.loop_runner(loop, settings)
