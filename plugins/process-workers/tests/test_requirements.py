@@ -4,6 +4,7 @@ import logging
 import os
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -178,7 +179,7 @@ def test_without_uv_and_pip_the_error_says_what_to_install(
     write: Write, served: Serve, wheels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_pip(monkeypatch)
-    monkeypatch.setattr(requirements, "find_spec", lambda name: None)
+    monkeypatch.setattr(requirements, "PathFinder", SimpleNamespace(find_spec=lambda name: None))
     model = write("m", body=BODY, isolation="")
     require(model, wheels, "only-here==1.0")
 

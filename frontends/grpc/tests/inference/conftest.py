@@ -65,10 +65,14 @@ class FakeServer:
         self.at_once = None
 
     def service(self, kind):
-        if kind.name == "access-log":
-            raise UnsupportedError("there is no access log")
-        services = (self.shared_memory, self.tracing, self.bytes_in_flight)
-        return dict(zip(("shared-memory", "tracing", "bytes-in-flight"), services, strict=True))[kind.name]
+        services = {
+            "shared-memory": self.shared_memory,
+            "tracing": self.tracing,
+            "bytes-in-flight": self.bytes_in_flight,
+        }
+        if kind.name not in services:
+            raise UnsupportedError(f"there is no {kind.name}")
+        return services[kind.name]
 
     def submit(self, request, deliver, streams=False):
         if self.refusal is not None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from functools import partial
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from pathlib import Path
 from time import monotonic
 
@@ -96,7 +96,7 @@ def _commands(folder: Path, file: Path) -> tuple[str, Sequence[Sequence[str]]]:
     if uv is not None:
         make = [uv, "venv", "--quiet", "--python", sys.executable, str(folder)]
         return "uv", [make, [uv, "pip", "install", "--python", python, "--requirement", str(file)]]
-    if find_spec("pip") is None:
+    if PathFinder.find_spec("pip") is None:  # importlib.util would have setuptools give up its distutils for pip
         raise InvalidArgumentError(
             f"no environment can be built from '{file}': the server has neither uv nor pip; install one beside it"
         )

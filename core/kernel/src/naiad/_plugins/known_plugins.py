@@ -35,7 +35,7 @@ KNOWN_PLUGINS = (
         {
             "frontend": "dashboard",
             "service": "dashboard",
-            "option": "allow-dashboard dashboard-address dashboard-port dashboard-root-path",
+            "option": "allow-dashboard dashboard-address dashboard-port dashboard-root-path dashboard-token-file",
         },
     ),
     KnownPlugin("naiad-explain", {"parameter": "naiad_explain", "option": "allow-explain"}),
@@ -57,9 +57,9 @@ KNOWN_PLUGINS = (
         "naiad-http",
         {
             "frontend": "http",
-            "option": "allow-http http-address http-body-seconds http-head-seconds http-header-forward-pattern "
-            "http-idle-seconds http-max-connections http-max-input-size http-max-json-output "
-            "http-max-pipelined-bytes http-port http-restricted-api http-root-cert http-server-cert "
+            "option": "allow-http http-address http-allow-origin http-body-seconds http-head-seconds "
+            "http-header-forward-pattern http-idle-seconds http-max-connections http-max-input-size "
+            "http-max-json-output http-max-pipelined-bytes http-port http-restricted-api http-root-cert http-server-cert "
             "http-server-key http-use-ssl http-use-ssl-mutual reuse-http-port",
         },
     ),
