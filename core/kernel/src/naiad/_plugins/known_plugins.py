@@ -59,8 +59,8 @@ KNOWN_PLUGINS = (
             "frontend": "http",
             "option": "allow-http http-address http-allow-origin http-body-seconds http-head-seconds "
             "http-header-forward-pattern http-idle-seconds http-max-connections http-max-input-size "
-            "http-max-json-output http-max-pipelined-bytes http-port http-restricted-api http-root-cert http-server-cert "
-            "http-server-key http-use-ssl http-use-ssl-mutual reuse-http-port",
+            "http-max-json-output http-max-pipelined-bytes http-port http-restricted-api http-root-cert "
+            "http-server-cert http-server-key http-use-ssl http-use-ssl-mutual reuse-http-port",
         },
     ),
     KnownPlugin("naiad-loop-handoff", {"worker": "loop_handoff event_loop", "option": "loop-handoff"}),
