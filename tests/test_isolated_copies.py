@@ -52,6 +52,27 @@ input { name: "X" data_type: TYPE_FP32 dims: -1 } input { name: "Z" data_type: T
 output { name: "Y" data_type: TYPE_FP32 dims: -1 } output { name: "W" data_type: TYPE_BOOL dims: 1 }
 parameters { key: "isolation" value { string_value: "ISOLATION" } }
 """
+ECHO = """
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        responses = []
+        for request in requests:
+            x = pb_utils.get_input_tensor_by_name(request, "X").as_numpy()
+            outputs = {"SAME": x, "FIRST": x[: len(x) // 2], "LAST": x[len(x) // 2 :], "OTHER": x + 1}
+            tensors = [pb_utils.Tensor(name, each) for name, each in outputs.items()]
+            responses.append(pb_utils.InferenceResponse(tensors))
+        return responses
+"""
+ECHOES = """
+backend: "python"
+input { name: "X" data_type: TYPE_FP32 dims: -1 }
+output { name: "SAME" data_type: TYPE_FP32 dims: -1 } output { name: "FIRST" data_type: TYPE_FP32 dims: -1 }
+output { name: "LAST" data_type: TYPE_FP32 dims: -1 } output { name: "OTHER" data_type: TYPE_FP32 dims: -1 }
+parameters { key: "isolation" value { string_value: "process" } }
+"""
 Answer = tuple[np.ndarray, bool]
 
 
@@ -110,3 +131,22 @@ def test_inputs_over_grpc_arrive(server: "ServerProcess") -> None:
         for size in (30_000, 1_000_000) * 3:
             x, z = rng.random((2, size), np.float32)
             assert np.array_equal(infer(client, grpc, x, z)[0], x + z)
+
+
+def test_outputs_that_are_inputs_are_sent_from_where_they_were_received(
+    serve: "Callable[..., ServerProcess]", tmp_path: Path
+) -> None:
+    write_model(tmp_path / "models", "m", ECHO, ECHOES)
+    server = serve(tmp_path / "models")
+    rng = np.random.default_rng(3)
+    with http.InferenceServerClient(addresses(server)["http"]) as client:
+        for _ in range(MOST_BYTES // (8 << 20) + 10):  # more than there is room for, if none were free again
+            x = rng.random(2_000_000, np.float32)
+            tensor = http.InferInput("X", [len(x)], "FP32")
+            tensor.set_data_from_numpy(x)
+
+            answer = client.infer("m", [tensor])
+
+            assert np.array_equal(answer.as_numpy("SAME"), x)
+            assert np.array_equal(np.concatenate([answer.as_numpy("FIRST"), answer.as_numpy("LAST")]), x)
+            assert np.array_equal(answer.as_numpy("OTHER"), x + 1)

@@ -288,17 +288,23 @@ def test_an_onnx_model_is_isolated_as_well(tmp_path: Path, served: Serve) -> Non
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("naiad_onnx")
     tensors = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", "k"]) for name in ("x", "y")]
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Add", ["x", "x"], ["y"])], "g", tensors[:1], tensors[1:])
+    two = onnx.numpy_helper.from_array(np.full(1, 2, np.float32), "two")
+    node = onnx.helper.make_node("Mul", ["x", "two"], ["y"])
+    graph = onnx.helper.make_graph([node], "g", tensors[:1], tensors[1:], [two])
     proto = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
     folder = tmp_path / "models" / "double"
     (folder / "1").mkdir(parents=True)
     onnx.save(proto, folder / "1" / "model.onnx")
-    (folder / "config.pbtxt").write_text('parameters { key: "isolation" value { string_value: "process" } }')
+    isolation = 'parameters { key: "isolation" value { string_value: "process" } }'
+    (folder / "config.pbtxt").write_text(f"instance_group {{ count: 2 kind: KIND_CPU }} {isolation}")
 
     with served(folder) as client:
         assert client.infer(x=[[1, 2, 3]])["y"].tolist() == [[2, 4, 6]]
         large = np.ones((4, 5000), np.float32)
         assert np.array_equal(client.infer(x=large)["y"], large * 2)
+        size = (folder / "1" / "model.onnx").stat().st_size
+        (statistics,) = client.server.statistics("double")
+        assert [(each.type, each.id, each.byte_size) for each in statistics.memory_usage] == [("CPU", 0, 2 * size)]
 
 
 def test_loads_and_unloads_leave_nothing(write: Write, served: Serve) -> None:

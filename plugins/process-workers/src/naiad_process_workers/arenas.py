@@ -174,16 +174,16 @@ class OwnArenas:
 class _Block:
     """The owner of an array in an arena: when the last array over it is gone, the block is free."""
 
-    __slots__ = ("__array_interface__", "_freed", "_key", "_mapping")
+    __slots__ = ("__array_interface__", "_freed", "_mapping", "key")
 
     def __init__(self, interface: dict[str, Any], mapping: object, key: tuple[int, int], freed: Any) -> None:
         self.__array_interface__ = interface
         self._mapping = mapping
-        self._key = key
+        self.key = key
         self._freed = freed
 
     def __del__(self) -> None:
-        self._freed.append(self._key)
+        self._freed.append(self.key)
 
 
 def block_array(
@@ -195,12 +195,27 @@ def block_array(
     return np.asarray(_Block(interface, mapping, key, freed))
 
 
+def shared_block(array: np.ndarray) -> tuple[int, int] | None:
+    """The arena and offset of the block of a shared arena at whose begin an array that was received begins."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    if not isinstance(owner, _Block) or owner.key[0] < FIRST_SHARED:
+        return None
+    begins = array.__array_interface__["data"][0] == owner.__array_interface__["data"][0]
+    return owner.key if begins else None
+
+
 class ReadArenas:
     """The arenas of the other process. `freed` are the blocks whose arrays are gone; any thread adds to it."""
 
-    def __init__(self, writable: bool = False) -> None:
-        """`writable` says that this process alone reads the blocks, and may write to their arrays."""
+    def __init__(self, writable: bool = False, lent: Callable[[int, int, int], np.ndarray] | None = None) -> None:
+        """`writable` says that this process alone reads the blocks, and may write to their arrays.
+
+        `lent(arena, offset, size)` are the bytes of a block of this process's own that the other one has.
+        """
         self._read_only = not writable
+        self._lent = lent
         self.freed: deque[tuple[int, int]] = deque()
         self._maps: dict[int, tuple[np.ndarray, int]] = {}  # with its address
 
@@ -225,6 +240,8 @@ class ReadArenas:
         Raises LinkBrokenError for a block outside of its arena.
         """
         mapping, address = self._maps.get(number, (None, 0))
+        if mapping is None and self._lent is not None and number >= FIRST_SHARED:
+            return self._lent(number, offset, size).view(dtype).reshape(shape)
         if mapping is None or offset < 0 or offset + size > mapping.nbytes:
             raise LinkBrokenError(f"there is no block of {size} bytes at {offset} of arena {number}")
         interface = {

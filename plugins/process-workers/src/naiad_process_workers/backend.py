@@ -1,12 +1,14 @@
 """A backend whose models load in processes: the model in the server stands for the one there."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import count
 from typing import Any
+from weakref import WeakSet
 
-from naiad.backend import Backend, BackendTraits, Instance, Model, ModelContext, Placement
+from naiad.backend import Backend, BackendTraits, Instance, MemoryUsage, Model, ModelContext, Placement
 from naiad_config import ModelConfig, ModelParameter
 from naiad_config.text import parse_text
 from naiad_config.text_writer import to_text
@@ -121,6 +123,7 @@ class IsolatedModel:
         self._settings = settings
         self._address = address
         self._lock = threading.Lock()
+        self._processes: WeakSet[ModelProcess] = WeakSet()
         self._outputs = [each.name for each in context.config.output]
         batching = context.config.sequence_batching
         if batching is not None:
@@ -135,11 +138,20 @@ class IsolatedModel:
         if process is None:
             process, _ = self._loaded(None)
         try:
-            members = process.step(Kind.INSTANTIATE, *self._described(placement))
+            members, process.memory_usage = process.step(Kind.INSTANTIATE, *self._described(placement))
         except BaseException:
             process.close()
             raise
+        self._processes.add(process)
         return ProcessInstance(placement.name, process, process.work, 0, self._outputs, *members)
+
+    def memory_usage(self) -> Sequence[MemoryUsage]:
+        """What the model said in each of its processes when the last instance there was made."""
+        total: Counter[tuple[str, int]] = Counter()
+        for process in list(self._processes):
+            if not process.has_ended:
+                total.update({(kind, device): size for kind, device, size in process.memory_usage})
+        return [MemoryUsage(kind, device, size) for (kind, device), size in sorted(total.items())]
 
     def close(self) -> None:
         """End the process that no instance has used."""
@@ -181,10 +193,11 @@ class SharingModel(IsolatedModel):
         index = next(self._numbers)
         work = process.attach(index)
         try:
-            members = process.step(Kind.INSTANTIATE, *self._described(placement), work=work)
+            members, process.memory_usage = process.step(Kind.INSTANTIATE, *self._described(placement), work=work)
         except BaseException:
             work.close()
             raise
+        self._processes.add(process)
         return ProcessInstance(placement.name, process, work, index, self._outputs, *members)
 
 

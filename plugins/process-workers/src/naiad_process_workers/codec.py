@@ -7,7 +7,7 @@ a small tensor stands in the message, that of a larger one in a block of an aren
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,12 +65,16 @@ _groups: dict[bytes, _Group] = {}
 
 
 class Encoder:
-    """Makes the body of one message for a connection; `string_bytes` are those of strings in it."""
+    """Makes the body of one message for a connection; `string_bytes` are those of strings in it.
 
-    __slots__ = ("_connection", "_parts", "string_bytes")
+    `kept` are arrays that must live until the body is sent.
+    """
+
+    __slots__ = ("_connection", "_parts", "kept", "string_bytes")
 
     def __init__(self, connection: Connection) -> None:
         self.string_bytes = 0
+        self.kept: Sequence[np.ndarray] = ()
         self._connection = connection
         self._parts: list[bytes] = []
 
@@ -137,6 +141,7 @@ class Encoder:
         if array.flags.c_contiguous and array.flags.aligned:
             location = self._connection.lend(array)
             if location is not None:
+                self.kept = (*self.kept, array)
                 self._parts.append(_LOCATION.pack(*location, array.nbytes))
                 return
         target = self._block(array.nbytes)

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from naiad_process_workers.arenas import FIRST_SHARED, Arena, OwnArenas, ReadArenas
+from naiad_process_workers.arenas import FIRST_SHARED, Arena, OwnArenas, ReadArenas, shared_block
 from naiad_process_workers.bodies import BodyArenas
 from naiad_process_workers.frames import (
     Frame,
@@ -40,7 +40,7 @@ class Memory:
     def __init__(self, writable: bool = False) -> None:
         """`writable` lets this process write to what it reads."""
         self.own = OwnArenas()
-        self.read = ReadArenas(writable)
+        self.read = ReadArenas(writable, self._lent_bytes)
         self.bodies: BodyArenas | None = None
         self.lent: dict[tuple[int, int], list[np.ndarray]] = {}
         self._lock = threading.Lock()
@@ -49,6 +49,17 @@ class Memory:
         """Keep an array in an arena of `bodies` that the other process is sent."""
         with self._lock:
             self.lent.setdefault(key, []).append(array)
+
+    def _lent_bytes(self, number: int, offset: int, size: int) -> np.ndarray:
+        """The bytes of an array that the other process has; read-only. Raises LinkBrokenError if it has none there."""
+        with self._lock:
+            arrays = self.lent.get((number, offset), ())
+            array = next((each for each in arrays if each.nbytes >= size), None)
+        if array is None:
+            raise LinkBrokenError(f"a block of {size} bytes at {offset} of arena {number} was not lent")
+        content = array.reshape(-1).view(np.uint8)[:size]
+        content.flags.writeable = False
+        return content
 
     def returned(self, key: tuple[int, int]) -> None:
         """The other process has no view of an array any more. Raises LinkBrokenError if it was not lent."""
@@ -92,8 +103,11 @@ class Connection:
         """The descriptor of the socket."""
         return self.socket.fileno()
 
-    def send(self, kind: int, number: int = 0, body: bytes = b"") -> None:
-        """Write a frame, and with it all that waits. Raises LinkClosedError."""
+    def send(self, kind: int, number: int = 0, body: bytes = b"", kept: Sequence[np.ndarray] = ()) -> None:
+        """Write a frame, and with it all that waits. Raises LinkClosedError.
+
+        `kept` are arrays whose locations it has; the caller has them until this returns.
+        """
         with self._lock:
             if self.memory.read.freed:
                 self._put_freed()
@@ -126,9 +140,15 @@ class Connection:
             self._writer.put(ARENA, arena.number, _ARENA.pack(arena.size), (arena.descriptor,))
 
     def lend(self, array: np.ndarray) -> tuple[int, int] | None:
-        """The arena and offset of an array that is in one of `Memory.bodies`, which is kept; None if it is not."""
+        """The arena and offset of an array that is in one of `Memory.bodies`, which is kept; None if it is not.
+
+        In the process that reads these arenas, an array that came in one is there too. Its block may not be freed
+        before a frame with the location is written: keep the array until then.
+        """
         bodies = self.memory.bodies
-        location = None if bodies is None else bodies.locate(array)
+        if bodies is None:
+            return shared_block(array)
+        location = bodies.locate(array)
         if location is None:
             return None
         arena, offset = location

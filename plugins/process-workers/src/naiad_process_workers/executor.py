@@ -11,6 +11,8 @@ from functools import partial
 from time import monotonic_ns, perf_counter
 from typing import Any, NoReturn
 
+import numpy as np
+
 from naiad.backend import Answer, Batch, Instance
 from naiad.errors import InternalError, NaiadError
 from naiad.types import Request
@@ -78,6 +80,9 @@ class Executions:
 
 _MOST_EARLY = 1024
 
+_Answer = tuple[int, int, bytes, Sequence[np.ndarray]]
+"""The arguments of `Connection.send`."""
+
 
 class Executor:
     """One instance behind one work link. `ends` is what to do when the model wants to end its process."""
@@ -136,8 +141,8 @@ class Executor:
         put_error(encoder, error, trace.rstrip())
         return encoder.body()
 
-    def _execute(self, frame: Frame) -> tuple[int, int, bytes] | None:
-        """The frame that answers a batch; None for one that is answered later. What it held is free then."""
+    def _execute(self, frame: Frame) -> "_Answer | None":
+        """What answers a batch; None for one that is answered later. What it held is free then."""
         number, instance, executions = frame.number, self.instance, self._executions
         if instance is None:
             raise LinkBrokenError("there is no instance")
@@ -159,7 +164,7 @@ class Executor:
             return None
         return self._answered(number, batch, answer)
 
-    def _answered(self, number: int, batch: Batch, answer: Answer) -> tuple[int, int, bytes]:
+    def _answered(self, number: int, batch: Batch, answer: Answer) -> "_Answer":
         try:
             if not batch.infer_done_ns:
                 batch.infer_done_ns = monotonic_ns()
@@ -167,7 +172,7 @@ class Executor:
             put_answer(encoder, answer, batch)
             self._over(number, batch.streams)
             kind = Kind.ANSWER if encoder.string_bytes < MANY_STRINGS else Kind.STRINGS
-            return kind, number, encoder.body()
+            return kind, number, encoder.body(), encoder.kept
         except Exception as error:  # noqa: BLE001 - an answer can be broken in any way
             return self._failed(number, error)
 
@@ -183,9 +188,9 @@ class Executor:
         with suppress(LinkClosedError):  # the control link ends the process
             self.work.send(*frame)
 
-    def _failed(self, number: int, error: Exception) -> tuple[int, int, bytes]:
+    def _failed(self, number: int, error: Exception) -> "_Answer":
         self._over(number, streams=False)
-        return Kind.FAILED, number, self.failure(error)
+        return Kind.FAILED, number, self.failure(error), ()
 
     def _over(self, number: int, streams: bool) -> None:
         if not streams:

@@ -95,6 +95,7 @@ class ModelProcess:
         self.requests: dict[int, Sequence[Request]] = {}
         self.numbers = itertools.count(1)
         self.dying = ""
+        self.memory_usage: Sequence[tuple[str, int, int]] = ()
         self._killed_because = ""
         self._ending = threading.Lock()
         self._reason: str | None = None

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from naiad.backend import Backend, Model, ModelContext, Placement
+from naiad.backend import Backend, MemoryUsage, Model, ModelContext, Placement
 from naiad.errors import InternalError
 from naiad.foreign_errors import describe_error
 from naiad_config import ModelInstanceGroup
@@ -126,7 +126,8 @@ class Runtime:
         instance = executor.instance = self._model.instantiate(Placement(name, kind, device, group))
         executor.name = name
         concurrency = max(1, int(getattr(instance, "concurrency", 1)))
-        return concurrency, hasattr(instance, "ready"), hasattr(instance, "sequence_ended")
+        members = concurrency, hasattr(instance, "ready"), hasattr(instance, "sequence_ended")
+        return members, _memory_usage(self._model)
 
     def _backend_of(self, decoder: Decoder) -> Backend:
         if self._backend is None:
@@ -193,6 +194,16 @@ class Runtime:
             except BaseException:
                 _logger.exception("closing model '%s' failed", self._executions.model_name)
         executor.work.send(Kind.DONE, number, Encoder(executor.work).body())
+
+
+def _memory_usage(model: Model) -> Sequence[Sequence[Any]]:
+    """What the model says of its memory: type, device and bytes."""
+    try:
+        usage: Sequence[MemoryUsage] = getattr(model, "memory_usage", tuple)()
+        return [(each.type, each.id, each.byte_size) for each in usage]
+    except Exception:
+        _logger.exception("reading the memory usage of a model failed")
+        return ()
 
 
 def _die(work: Connection, error: BaseException) -> NoReturn:
