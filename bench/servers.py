@@ -81,6 +81,10 @@ class Running:
         """Resident memory of the process and its children, in 10^6 bytes."""
         return sum(_resident_bytes(pid) for pid in _family(self.process.pid)) / 1e6
 
+    def processes(self) -> int:
+        """How many processes the server and its children are."""
+        return len(list(_family(self.process.pid)))
+
     def threads(self) -> int:
         """How many threads the process has."""
         return len(list(Path(f"/proc/{self.process.pid}/task").iterdir()))
