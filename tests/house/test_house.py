@@ -229,6 +229,19 @@ def test_a_missed_limit_and_a_budget_of_nothing_are_said() -> None:
     assert "'unknown'" in second
 
 
+@pytest.fixture(scope="module")
+def figures() -> tuple[Figure, ...]:
+    return tuple(measure(settings()["pure"]))
+
+
+@pytest.fixture
+def measured(figures: tuple[Figure, ...], monkeypatch: pytest.MonkeyPatch) -> tuple[Figure, ...]:
+    """The figures of this workspace, which take seconds, measured once."""
+    monkeypatch.setattr("tests.house.__main__.measure", lambda _pure: iter(figures))
+    return figures
+
+
+@pytest.mark.usefixtures("measured")
 def test_every_limit_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
 
@@ -237,8 +250,8 @@ def test_every_limit_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert "files in import circles" in printed.out
 
 
-def test_what_a_figure_counts_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    (figure,) = (each for each in measure(settings()["pure"]) if each.name == "lines: naiad-kit")
+def test_what_a_figure_counts_can_be_listed(measured: tuple[Figure, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    (figure,) = (each for each in measured if each.name == "lines: naiad-kit")
 
     main(["--list", "lines: naiad-kit"])
 
