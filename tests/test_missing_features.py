@@ -82,7 +82,7 @@ def test_an_option_of_a_missing_feature_is_unknown_and_answered_with_what_to_ins
     answer = subprocess.run([naiad, "serve", option, tmp_path], capture_output=True, text=True, check=False)
 
     name = option.partition("=")[0]
-    assert (answer.returncode, answer.stdout) == (1, "")
+    assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr == f"naiad serve: unknown option {name}. It comes with {plugin}: pip install '{plugin}'.\n"
 
 

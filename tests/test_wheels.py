@@ -224,7 +224,7 @@ def test_the_kernel_works_alone(wheels: dict[str, Path], tmp_path: Path) -> None
         [python.parent / "naiad", "serve", "--http-port=1", tmp_path], capture_output=True, text=True, check=False
     )
 
-    assert answer.returncode == 1
+    assert answer.returncode == 2
     assert answer.stderr == (
         "naiad serve: unknown option --http-port. It comes with naiad-http: pip install 'naiad-http'.\n"
     )
