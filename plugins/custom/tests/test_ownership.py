@@ -305,10 +305,20 @@ def fresh():
     assert [outputs["Y"].ctypes.data, outputs["Z"].ctypes.data] == addresses
 
 
+def over_body(memory):
+    """As a frontend makes it: a view of an array over a part of a body."""
+    return np.frombuffer(memoryview(memory)[16:], np.float32).reshape(5, -1)
+
+
+def over_lent_memory(memory):
+    """As shared memory is lent: an array straight over a buffer."""
+    return np.ndarray((5, 204), np.float32, memory[16:].data)
+
+
 @pytest.mark.parametrize("keep", [None, lambda array: array, lambda array: array[1:], memoryview])
-def test_an_input_over_the_memory_of_a_body_is_handed_back_without_a_copy_unless_the_model_keeps_it(keep):
-    body = memoryview(np.zeros(4096, np.uint8))[16:]
-    holder = SimpleNamespace(array=np.frombuffer(body, np.float32).reshape(5, -1))
+@pytest.mark.parametrize("received", [over_body, over_lent_memory])
+def test_an_input_over_received_memory_is_handed_back_without_a_copy_unless_the_model_keeps_it(received, keep):
+    holder = SimpleNamespace(array=received(np.zeros(4096, np.uint8)))
     outputs = {"same": holder.array}
     kept = keep and keep(holder.array)
 

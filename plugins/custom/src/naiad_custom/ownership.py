@@ -56,7 +56,7 @@ def settle(outputs: dict[str, Any], inputs: Iterable[Any], holders: int = 0) -> 
         elif expected:  # views of a received array refer to its base
             del owner
             base = array.base
-            alone = type(base) is np.ndarray and sys.getrefcount(array) <= most and sys.getrefcount(base) <= _BASE
+            alone = sys.getrefcount(array) <= most and sys.getrefcount(base) <= _BASE
             del base
         else:
             alone = array.base is owner and type(owner) is np.ndarray and owner.flags.owndata

@@ -12,6 +12,8 @@ from naiad_tensors.tensors import Tensor
 _SHORT = 4096
 """Strings up to this size are within any limit."""
 
+_OF_MODEL = frozenset(("model_name", "model_version"))
+
 BINARY = "infer has that, and so has gRPC: generate has JSON alone"
 """The advice of the error for a tensor that JSON cannot carry."""
 
@@ -22,6 +24,10 @@ def document_of(response: Response, limit: int = MAX_JSON_OUTPUT) -> bytes:
     Of members with the same name an output takes precedence, then the model's name and version, then parameters.
     Raises InvalidArgumentError for an output that JSON cannot represent, TooLargeError above `limit` bytes.
     """
+    outputs = response.outputs
+    if not response.parameters and not response.id and _OF_MODEL.isdisjoint(outputs):
+        own = [_key(name) + _value(tensor, limit) for name, tensor in outputs.items()]
+        return b"{%b}" % b",".join([_model_text(response.model_name, response.version), *own])
     members: dict[str, bytes] = {}
     if response.parameters:
         for key, value in response.parameters.items():
@@ -29,31 +35,34 @@ def document_of(response: Response, limit: int = MAX_JSON_OUTPUT) -> bytes:
     if response.id:
         members["id"] = orjson.dumps(response.id)
     members |= _model_members(response.model_name, response.version)
-    for name, tensor in response.outputs.items():
-        try:
-            members[name] = _value(tensor, limit)
-        except (InvalidArgumentError, TooLargeError) as error:
-            raise type(error)(f"{error}; {BINARY}") from error
+    for name, tensor in outputs.items():
+        members[name] = _value(tensor, limit)
     return b"{%b}" % b",".join([_key(name) + content for name, content in members.items()])
 
 
 def _value(tensor: Tensor, limit: int) -> bytes:
-    array = tensor.array
-    if array.size != 1:
-        return json_content(tensor, limit)
-    if (
-        tensor.datatype == "BYTES" and len(array.item()) <= _SHORT
-    ):  # most streams consist of these: a quarter of the time
-        try:
-            return orjson.dumps(array.item().decode())
-        except UnicodeDecodeError:
-            pass  # the other path raises the error
-    return json_content(tensor, limit)[1:-1]
+    try:
+        array = tensor.array
+        if array.size != 1:
+            return json_content(tensor, limit)
+        if tensor.datatype == "BYTES" and len(array.item()) <= _SHORT:  # most streams consist of these
+            try:
+                return orjson.dumps(array.item().decode())
+            except UnicodeDecodeError:
+                pass  # the other path raises the error
+        return json_content(tensor, limit)[1:-1]
+    except (InvalidArgumentError, TooLargeError) as error:
+        raise type(error)(f"{error}; {BINARY}") from error
 
 
 @lru_cache(maxsize=1024)
 def _model_members(name: str, version: int) -> dict[str, bytes]:
     return {"model_name": orjson.dumps(name), "model_version": b'"%d"' % version}
+
+
+@lru_cache(maxsize=1024)
+def _model_text(name: str, version: int) -> bytes:
+    return b",".join([_key(key) + value for key, value in _model_members(name, version).items()])
 
 
 @lru_cache(maxsize=4096)
