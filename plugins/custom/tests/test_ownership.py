@@ -310,9 +310,14 @@ def over_body(memory):
     return np.frombuffer(memoryview(memory)[16:], np.float32).reshape(5, -1)
 
 
-def over_lent_memory(memory):
-    """As shared memory is lent: an array straight over a buffer."""
-    return np.ndarray((5, 204), np.float32, memory[16:].data)
+def over_lent_memory(_memory):
+    """As shared memory is lent: an array over that of a loan, over mapped memory."""
+    loan = np.frombuffer(memoryview(mmap.mmap(-1, 4096)), np.uint8)
+    loans.append(loan)
+    return np.ndarray((5, 204), np.float32, loan)
+
+
+loans = []
 
 
 @pytest.mark.parametrize("keep", [None, lambda array: array, lambda array: array[1:], memoryview])

@@ -9,6 +9,7 @@ memory is copied: that of a `bytearray`, `mmap` or tensor of another library can
 
 import sys
 from collections.abc import Iterable
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -53,10 +54,11 @@ def settle(outputs: dict[str, Any], inputs: Iterable[Any], holders: int = 0) -> 
         if owner is array:
             del owner  # a reference less
             alone = array.flags.owndata and sys.getrefcount(array) <= most
-        elif expected:  # views of a received array refer to its base
+        elif expected:  # views of a received array refer to its base, and so does the loan of shared memory
+            loans = type(owner) is mmap
             del owner
             base = array.base
-            alone = sys.getrefcount(array) <= most and sys.getrefcount(base) <= _BASE
+            alone = sys.getrefcount(array) <= most and sys.getrefcount(base) <= _BASE + loans
             del base
         else:
             alone = array.base is owner and type(owner) is np.ndarray and owner.flags.owndata
