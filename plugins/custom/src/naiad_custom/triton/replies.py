@@ -36,7 +36,7 @@ def reply_of(response: InferenceResponse, request: HasInputs) -> Reply | NaiadEr
             else:
                 is_settled = False
         outputs[each._name] = payload
-    payload = None
+    payload = None  # a reference less, so that a fresh array is known to be fresh
     if not is_settled and not are_fresh(outputs, _HOLDERS):
         settle(outputs, request._payloads(), _HOLDERS)
     return Reply(outputs, response._parameters)
