@@ -1,5 +1,6 @@
 """Real server processes for tests that cross distributions."""
 
+import gc
 import re
 import signal
 import subprocess
@@ -13,6 +14,12 @@ import pytest
 
 NAIAD = Path(sys.executable).with_name("naiad")
 FRONTENDS = ("http", "grpc", "metrics", "dashboard")
+
+
+def pytest_collection_finish() -> None:
+    """Keep what collecting has made out of later garbage collections: 13,000 tests cost each of them half a second."""
+    gc.collect()
+    gc.freeze()
 
 
 class ServerProcess:
