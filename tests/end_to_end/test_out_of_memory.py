@@ -119,7 +119,7 @@ def test_a_body_that_does_not_fit_is_refused_for_now(start: Start, repository: P
         others = running.infer("echo", 1)
     served = running.ask("POST", "/v2/models/echo/infer", body, raw)
 
-    assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+    assert (refused.status, refused.headers.get("retry-after")) == (503, "1")
     assert f"no memory for a body of {len(body)} bytes" in refused.error
     assert (others.status, served.status, len(served.body) > len(body)) == (200, 200, True)
     running.stop()
