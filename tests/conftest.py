@@ -17,7 +17,7 @@ FRONTENDS = ("http", "grpc", "metrics", "dashboard")
 
 
 def pytest_collection_finish() -> None:
-    """Keep what collecting has made out of later garbage collections: 13,000 tests cost each of them half a second."""
+    """Have later garbage collections skip the objects of 13,000 collected tests, which take each of them 0.5 s."""
     gc.collect()
     gc.freeze()
 
