@@ -2,6 +2,7 @@
 
 import logging
 import re
+import socket
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from naiad import hookimpl
 from naiad.errors import UnavailableError
 from naiad.options import Option
 from naiad_dashboard.access import CONTENT_SECURITY_POLICY
-from naiad_dashboard.options import OPTIONS, prefix
+from naiad_dashboard.options import OPTIONS, host_names, prefix
 
 EVIL = "<script>alert(1)</script>\"'&"
 
@@ -100,6 +101,46 @@ def test_a_forwarded_prefix_that_is_no_path_is_not_used(server):
     _, _, page = server.ask("/", X_Forwarded_Prefix='//evil.example/"><script>')
 
     assert "evil" not in page
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8003", 200),
+        ("[::1]:8003", 200),
+        ("10.1.2.3", 200),
+        ("localhost:8003", 200),
+        ("LOCALHOST.", 200),
+        ("models.localhost", 200),
+        (socket.gethostname(), 200),
+        ("naiad.example.com:8003", 200),
+        ("evil.example", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("localhost@evil.example", 403),
+        ("[", 403),
+        ("", 403),
+    ],
+)
+def test_hosts_that_are_not_allowed_get_nothing(start_server, host, status):
+    server = start_server(**{"dashboard-allowed-hosts": ("naiad.example.com",)})
+
+    for path in ("/", "/events/models", "/models/m/versions/1/trial"):
+        answered, headers, page = server.ask(path, "HEAD" if path.startswith("/events") else "GET", Host=host)
+
+        assert (answered == 403) is (status == 403)
+        assert headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+        assert status == 200 or path.startswith("/events") or "--dashboard-allowed-hosts=" in page
+
+
+def test_every_host_can_be_allowed(start_server):
+    assert start_server(**{"dashboard-allowed-hosts": ("*",)}).ask("/", Host="evil.example")[0] == 200
+
+
+def test_allowed_hosts_are_names_without_scheme_and_port():
+    assert host_names("Naiad.example.com., b,") == ("naiad.example.com", "b")
+    for text in ("http://a", "a:8003", "a b", "-a"):
+        with pytest.raises(ValueError, match="is not a host name"):
+            host_names(text)
 
 
 @pytest.mark.parametrize("text", ["naiad", "/a b", "//a", "/a//b", '/"'])

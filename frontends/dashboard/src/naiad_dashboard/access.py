@@ -1,10 +1,13 @@
-"""Access to the dashboard: restricted groups of calls, the security headers of every response, and path prefixes."""
+"""Access to the dashboard: allowed hosts, restricted groups of calls, security headers, and path prefixes."""
 
-from collections.abc import Mapping
+import socket
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from naiad_dashboard.options import prefix
@@ -46,6 +49,48 @@ class SecurityHeaders:
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
+
+
+class AllowedHosts:
+    """ASGI middleware: refuses requests whose `Host` header has a name that is not allowed.
+
+    That stops DNS rebinding: a page of another site cannot point its own name at this server and read what it answers.
+    A page that was opened by an IP address cannot do that, so addresses are always allowed.
+    """
+
+    def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
+        """`names` are allowed besides localhost and the name of this machine; `*` allows every name."""
+        self._app = app
+        machine = socket.gethostname().lower()
+        self._names = {"localhost", machine, f"{machine}.local", *names}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        app = self._app
+        if scope["type"] == "http":
+            host = _host_name(Headers(scope=scope).get("host", ""))
+            if not self._allows(host):
+                text = (
+                    f"the dashboard does not serve the host '{host}'; allow it with --dashboard-allowed-hosts={host}\n"
+                )
+                app = PlainTextResponse(text, 403)
+        await app(scope, receive, send)
+
+    def _allows(self, host: str) -> bool:
+        if "*" in self._names or host in self._names or host.endswith(".localhost"):
+            return True
+        try:
+            return bool(ip_address(host))
+        except ValueError:
+            return False
+
+
+def _host_name(header: str) -> str:
+    """The name or address in a `Host` header, without its port, in lower case."""
+    try:
+        return (urlsplit(f"//{header}").hostname or "").rstrip(".")
+    except ValueError:
+        return header
 
 
 class PathPrefix:

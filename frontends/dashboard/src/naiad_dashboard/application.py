@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from naiad.errors import InternalError, NaiadError, NotFoundError, UnavailableError, UnsupportedError
-from naiad_dashboard.access import PathPrefix, Restrictions, SecurityHeaders, is_own_request
+from naiad_dashboard.access import AllowedHosts, PathPrefix, Restrictions, SecurityHeaders, is_own_request
 from naiad_dashboard.actions import Actions
 from naiad_dashboard.assets import serve_asset
 from naiad_dashboard.details import Details
@@ -85,7 +85,9 @@ class Dashboard:
             exception_handlers={HTTPException: self._on_http_error, NaiadError: self._on_error},
         )
         application.router.redirect_slashes = False
-        return SecurityHeaders(PathPrefix(application, self._server.settings["dashboard-root-path"]))
+        settings = self._server.settings
+        behind_proxy = PathPrefix(application, settings["dashboard-root-path"])
+        return SecurityHeaders(AllowedHosts(behind_proxy, settings["dashboard-allowed-hosts"]))
 
     def _action_routes(self, actions: Actions) -> list[Route]:
         async def control(request: Request) -> Response:

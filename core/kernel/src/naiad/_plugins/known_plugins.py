@@ -35,7 +35,8 @@ KNOWN_PLUGINS = (
         {
             "frontend": "dashboard",
             "service": "dashboard",
-            "option": "allow-dashboard dashboard-address dashboard-port dashboard-root-path dashboard-token-file",
+            "option": "allow-dashboard dashboard-address dashboard-allowed-hosts dashboard-port dashboard-root-path "
+            "dashboard-token-file",
         },
     ),
     KnownPlugin("naiad-explain", {"parameter": "naiad_explain", "option": "allow-explain"}),
