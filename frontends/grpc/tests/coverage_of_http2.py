@@ -1,27 +1,39 @@
-"""Which test holds what of HTTP/2 and gRPC: a row for each duty of a gRPC server, each known attack, and each oracle.
+"""Which test holds what of HTTP/2 and gRPC: a row for each duty of a gRPC server, each known attack, option and oracle.
 
-A row names the tests that hold it, by file and function under this folder, or says why there is none.
+A row names the tests that hold it, by file and function under this folder, or says why there is none. Those under
+`transport` and `server`, and test_behaviours.py, run with either transport; the others are about our own.
 """
 
 from collections.abc import Mapping
 
+_ADDRESSES = "transport/test_addresses.py::"
 _ANSWERS = "wire/test_answers.py::"
 _ATTACKS = "http2/test_attacks.py::"
 _CLIENTS = "clients/test_http2_programs.py::"
 _COMPRESSION = "wire/test_compression.py::"
+_CONNECTIONS = "transport/test_connections.py::"
 _ENDINGS = "http2/test_endings.py::"
+_FRONTEND = "server/test_frontend.py::"
 _HEADS = "wire/test_heads.py::"
 _KEEPALIVE = "http2/test_keepalive.py::"
+_LIMITS = "transport/test_limits.py::"
+_OPTIONS = "connections/test_options.py::"
 _READER = "wire/test_message_reader.py::"
 _REFUSALS = "connections/test_refusals.py::"
 _RFC = "http2/test_violations.py::"
 _SLOW = "connections/test_slow_clients.py::"
 _TABLES = "http2/test_header_tables.py::"
 _TLS = "connections/test_mutual_tls.py::"
+_TLS_OF_BOTH = "transport/test_tls.py::"
 _WINDOWS = "http2/test_windows.py::"
 _FLOOD = _ATTACKS + "test_a_flood_of_frames_ends_the_connection"
 _OF_CONNECTION = _RFC + "test_an_error_of_the_connection_ends_it_with_its_code"
 _OF_STREAM = _RFC + "test_an_error_of_a_stream_resets_it_and_harms_no_other"
+_TO_LIMITS = _OPTIONS + "test_options_come_to_the_limits_of_our_transport"
+_TO_GRPCIO = _CONNECTIONS + "test_options_come_to_channel_arguments_of_grpcio"
+_PINGED = _CONNECTIONS + "test_a_client_that_is_gone_without_a_word_is_noticed"
+_PINGS = _CONNECTIONS + "test_a_client_that_pings_too_often_is_disconnected_unless_any_number_is_allowed"
+_FILES = _TLS_OF_BOTH + "test_certificates_that_cannot_work_are_refused_at_start"
 _METADATA = _HEADS + "test_binary_metadata_may_be_padded_or_not_and_joined_by_commas"
 _UNSUPPORTED = "none: no RPC of this frontend has such metadata to send"
 
@@ -65,7 +77,7 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
     "error: unknown method": (_HEADS + "test_an_unknown_method_is_unimplemented",),
     "error: message above the limit": (
         _READER + "test_a_message_at_the_limit_is_read_and_one_above_is_refused_by_its_prefix",
-        "transport/test_connections.py::test_a_message_over_the_limit_is_refused_and_harms_nothing_else",
+        _CONNECTIONS + "test_a_message_over_the_limit_is_refused_and_harms_nothing_else",
     ),
     "error: unknown compression": (
         _HEADS + "test_an_unknown_encoding_is_unimplemented_and_the_answer_names_the_known_ones",
@@ -85,7 +97,7 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
     "compression: gzip and deflate": (
         _COMPRESSION + "test_what_clients_compress_is_read_up_to_the_limit",
         _COMPRESSION + "test_what_we_compress_is_what_clients_read",
-        "transport/test_connections.py::test_messages_are_compressed_as_each_side_likes",
+        _CONNECTIONS + "test_messages_are_compressed_as_each_side_likes",
     ),
     "streams: both directions interleave": (_REFUSALS + "test_a_bidirectional_stream_interleaves",),
     "streams: half-close is not cancel": (
@@ -118,6 +130,7 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
         _KEEPALIVE + "test_an_answer_lets_pings_start_anew",
     ),
     "pings: --grpc-http2-min-recv-ping-interval-without-data, -max-ping-strikes": (
+        _PINGS,
         _ATTACKS + "test_pings_more_often_than_allowed_are_strikes",
         _ATTACKS + "test_pings_between_answers_are_no_strikes",
         _REFUSALS + "test_a_client_that_pings_too_often_is_sent_away",
@@ -125,6 +138,7 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
     "end: --grpc-max-connection-age, -grace": (
         _ENDINGS + "test_an_old_connection_is_drained",
         _ENDINGS + "test_calls_of_an_old_connection_have_a_grace",
+        _CONNECTIONS + "test_calls_of_an_old_connection_end_after_their_grace",
     ),
     "end: graceful stop": (
         _ENDINGS + "test_a_drain_announces_every_stream_first_and_the_real_last_one_after_a_ping",
@@ -134,12 +148,12 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
     "TLS: ALPN h2": (_TLS + "test_alpn_chooses_http_2",),
     "TLS: mutual": (_TLS + "test_mutual_tls_serves_clients_that_show_a_certificate_alone",),
     "prior knowledge in clear": (_CLIENTS + "test_curl_gets_the_message_by_prior_knowledge",),
-    "unix sockets": ("transport/test_connections.py::test_a_unix_socket_is_made_and_taken_away_again",),
+    "unix sockets": (_CONNECTIONS + "test_a_unix_socket_is_made_and_taken_away_again",),
     "services: health Check and Watch": (
-        "server/test_frontend.py::test_it_says_where_it_listens",
-        "server/test_frontend.py::test_who_watches_the_health_is_reported_the_end",
+        _FRONTEND + "test_it_says_where_it_listens",
+        _FRONTEND + "test_who_watches_the_health_is_reported_the_end",
     ),
-    "services: reflection": ("server/test_frontend.py::test_a_reflection_client_finds_services_and_messages",),
+    "services: reflection": (_FRONTEND + "test_a_reflection_client_finds_services_and_messages",),
 }
 """What a gRPC server owes."""
 
@@ -169,10 +183,10 @@ ATTACKS: Mapping[str, tuple[str, ...]] = {
         _WINDOWS + "test_a_client_that_takes_a_few_bytes_at_a_time_stalls_its_call",
     ),
     "slow requests": (_SLOW + "test_a_request_that_takes_too_long_is_cancelled",),
-    "silent clients": ("transport/test_limits.py::test_a_client_that_keeps_silent_is_disconnected",),
+    "silent clients": (_LIMITS + "test_a_client_that_keeps_silent_is_disconnected",),
     "gzip bombs": (_COMPRESSION + "test_a_bomb_is_not_inflated_beyond_the_limit",),
     "too many streams": (_ATTACKS + "test_too_many_streams_are_refused_one_by_one",),
-    "too many connections": ("transport/test_limits.py::test_connections_over_the_limit_are_closed_at_once",),
+    "too many connections": (_LIMITS + "test_connections_over_the_limit_are_closed_at_once",),
     "reuse of stream ids, even ids": (_OF_CONNECTION,),
     "DATA on idle or closed streams": (_OF_CONNECTION, _OF_STREAM),
     "frames above MAX_FRAME_SIZE": (_OF_CONNECTION,),
@@ -189,6 +203,91 @@ ATTACKS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """Attacks to be proof against."""
+
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "allow-grpc": (_FRONTEND + "test_it_can_be_switched_off",),
+    "grpc-address": (
+        _ADDRESSES + "test_a_free_endpoint_is_written_as_grpc_wants_it",
+        _CONNECTIONS + "test_a_unix_socket_is_made_and_taken_away_again",
+    ),
+    "grpc-port": (_ADDRESSES + "test_a_taken_port_is_reported_with_the_option",),
+    "grpc-transport": (_FRONTEND + "test_the_transport_is_the_one_that_the_option_names",),
+    "reuse-grpc-port": (
+        _ADDRESSES + "test_a_port_may_be_shared_when_both_agree",
+        _ADDRESSES + "test_of_two_servers_on_one_port_the_second_is_refused_with_the_option",
+    ),
+    "grpc-max-message-size": (
+        _CONNECTIONS + "test_a_message_over_the_limit_is_refused_and_harms_nothing_else",
+        _CONNECTIONS + "test_a_message_that_is_over_the_limit_once_it_is_decompressed_is_refused",
+        _TO_LIMITS,
+        _TO_GRPCIO,
+    ),
+    "grpc-max-response-size": (
+        _CONNECTIONS + "test_an_answer_over_the_limit_is_refused_and_harms_nothing_else",
+        _TO_LIMITS,
+        _TO_GRPCIO,
+    ),
+    "grpc-infer-response-compression-level": (
+        _CONNECTIONS + "test_messages_are_compressed_as_each_side_likes",
+        _TO_LIMITS,
+        _TO_GRPCIO,
+    ),
+    "grpc-header-forward-pattern": (
+        "inference/test_unary.py::test_metadata_that_is_forwarded_becomes_parameters",
+        "test_behaviours.py::test_it_behaves_like_every_frontend",
+    ),
+    "grpc-restricted-protocol": (
+        "transport/test_restrictions.py::test_a_restricted_call_needs_its_metadata",
+        "transport/test_restrictions.py::test_a_restriction_that_is_invalid_is_refused",
+    ),
+    "grpc-use-ssl": (_TLS_OF_BOTH + "test_clients_that_trust_the_root_are_served_over_tls",),
+    "grpc-use-ssl-mutual": (_TLS + "test_mutual_tls_serves_clients_that_show_a_certificate_alone", _FILES),
+    "grpc-server-cert": (_TLS_OF_BOTH + "test_a_renewed_certificate_is_used_for_new_connections", _FILES),
+    "grpc-server-key": (_TLS_OF_BOTH + "test_a_renewed_certificate_is_used_for_new_connections", _FILES),
+    "grpc-root-cert": (
+        _TLS + "test_a_root_without_mutual_tls_leaves_it_to_the_client_to_show_a_certificate",
+        _TLS + "test_mutual_tls_serves_clients_that_show_a_certificate_alone",
+        _FILES,
+    ),
+    "grpc-max-connections": (_LIMITS + "test_connections_over_the_limit_are_closed_at_once", _TO_LIMITS, _TO_GRPCIO),
+    "grpc-max-concurrent-streams": (
+        _CONNECTIONS + "test_a_client_learns_how_many_calls_its_connection_may_have",
+        _ATTACKS + "test_too_many_streams_are_refused_one_by_one",
+        _TO_LIMITS,
+        _TO_GRPCIO,
+    ),
+    "grpc-max-calls": (_LIMITS + "test_calls_over_the_limit_are_refused_at_once_and_health_is_answered",),
+    "grpc-handshake-timeout": (
+        _LIMITS + "test_a_client_that_keeps_silent_is_disconnected",
+        _LIMITS + "test_a_client_that_keeps_silent_in_its_tls_handshake_is_disconnected",
+        _TO_LIMITS,
+        _TO_GRPCIO,
+    ),
+    "grpc-max-connection-idle": (_LIMITS + "test_a_client_that_keeps_silent_is_disconnected", _TO_LIMITS, _TO_GRPCIO),
+    "grpc-keepalive-time": (_PINGED, _TO_LIMITS, _TO_GRPCIO),
+    "grpc-keepalive-timeout": (_PINGED, _TO_LIMITS, _TO_GRPCIO),
+    "grpc-keepalive-permit-without-calls": (
+        _PINGED,
+        _KEEPALIVE + "test_a_connection_without_calls_is_pinged_only_where_that_is_permitted",
+        _TO_LIMITS,
+        _TO_GRPCIO,
+    ),
+    "grpc-http2-max-pings-without-data": (
+        _PINGED,
+        _KEEPALIVE + "test_pings_without_data_in_between_are_counted",
+        _TO_LIMITS,
+        _TO_GRPCIO,
+    ),
+    "grpc-http2-min-recv-ping-interval-without-data": (_PINGS, _TO_LIMITS, _TO_GRPCIO),
+    "grpc-http2-max-ping-strikes": (_PINGS, _TO_LIMITS, _TO_GRPCIO),
+    "grpc-max-connection-age": (_CONNECTIONS + "test_a_connection_of_some_age_is_ended", _TO_LIMITS, _TO_GRPCIO),
+    "grpc-max-connection-age-grace": (
+        _CONNECTIONS + "test_calls_of_an_old_connection_end_after_their_grace",
+        _TO_LIMITS,
+        _TO_GRPCIO,
+    ),
+}
+"""The options of the frontend."""
 
 ORACLES: Mapping[str, tuple[str, ...]] = {
     "h2: any legal sequence, any split": (

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from .coverage_of_http2 import ATTACKS, DUTIES, ORACLES
+from naiad_grpc import options
+
+from .coverage_of_http2 import ATTACKS, DUTIES, OPTIONS, ORACLES
 
 FOLDER = Path(__file__).parent
-NAMED = sorted({name for rows in (DUTIES, ATTACKS, ORACLES) for names in rows.values() for name in names})
+TABLES = (DUTIES, ATTACKS, OPTIONS, ORACLES)
+NAMED = sorted({name for rows in TABLES for names in rows.values() for name in names})
 
 
 @pytest.mark.parametrize("name", [name for name in NAMED if not name.startswith("none: ")])
@@ -19,4 +22,8 @@ def test_a_test_that_a_row_names_is_there(name):
 
 
 def test_every_row_has_a_test_or_a_reason():
-    assert all(names for rows in (DUTIES, ATTACKS, ORACLES) for names in rows.values())
+    assert all(names for rows in TABLES for names in rows.values())
+
+
+def test_every_option_has_a_row():
+    assert set(OPTIONS) == {option.name for option in options.OPTIONS}

@@ -5,7 +5,9 @@ import ssl
 
 import grpc
 import pytest
+import trustme
 
+from ..transport.conftest import answer
 from .conftest import GREETING, Calls, connected, listening, message
 
 OVERRIDE = [("grpc.ssl_target_name_override", "localhost")]
@@ -25,12 +27,31 @@ def test_mutual_tls_serves_clients_that_show_a_certificate_alone(run, certificat
         async with listening(Calls(), **options(certificates, **mutual)) as listener:
             credentials = grpc.ssl_channel_credentials(certificates.root, *own)
             async with grpc.aio.secure_channel(listener.target, credentials, options=OVERRIDE) as channel:
-                try:
-                    return await channel.unary_unary("/t/echo")(b"x", timeout=20)
-                except grpc.aio.AioRpcError as error:
-                    return error.code().name
+                return await answer(channel, "echo", b"x", timeout=20)
 
-    assert run(main()) == (b"x" if shown == "client" else "UNAVAILABLE")
+    answered = run(main())
+
+    assert (answered if shown == "client" else answered[0]) == (b"x" if shown == "client" else "UNAVAILABLE")
+
+
+@pytest.mark.parametrize(("shown", "served"), [("none", True), ("client", True), ("stranger", False)])
+def test_a_root_without_mutual_tls_leaves_it_to_the_client_to_show_a_certificate(run, certificates, shown, served):
+    stranger = trustme.CA().issue_cert("client")
+    own = {
+        "none": (None, None),
+        "client": (certificates.client_key, certificates.client_cert),
+        "stranger": (stranger.private_key_pem.bytes(), stranger.cert_chain_pems[0].bytes()),
+    }
+
+    async def main():
+        async with listening(Calls(), **options(certificates, **{"grpc-root-cert": certificates.file("root")})) as each:
+            credentials = grpc.ssl_channel_credentials(certificates.root, *own[shown])
+            async with grpc.aio.secure_channel(each.target, credentials, options=OVERRIDE) as channel:
+                return await answer(channel, "echo", b"x", timeout=20)
+
+    answered = run(main())
+
+    assert (answered if served else answered[0]) == (b"x" if served else "UNAVAILABLE")
 
 
 def test_alpn_chooses_http_2(run, certificates):

@@ -63,12 +63,12 @@ def models(tmp_path, backend):
 
 
 @pytest.fixture
-def start_server(models, backend):
-    """Start servers over these models, with `more` plugins; they stop when the test ends."""
+def start_server(models, backend, transport):
+    """Start servers over these models, with `more` plugins, on either transport; they stop when the test ends."""
     with ExitStack() as stack:
 
         def start(*, more=(), **options):
-            chosen = {"grpc-port": 0, "grpc-address": "127.0.0.1", **options}
+            chosen = {"grpc-port": 0, "grpc-address": "127.0.0.1", "grpc-transport": transport, **options}
             plugins = [backend, naiad_grpc, *more]
             serving = stack.enter_context(serve(models, plugins=plugins, options=chosen))
             stack.callback(backend.release)

@@ -92,6 +92,19 @@ def test_a_reflection_client_finds_services_and_messages(server):
     assert len(file.service[0].method) == 20
 
 
+def test_the_transport_is_the_one_that_the_option_names(run, make_server, transport):
+    async def main():
+        async with make_server() as server:
+            host, port = target_of(server).rsplit(":", 1)
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            answer = await reader.read()
+            writer.close()
+            return answer
+
+    assert run(main()).startswith(b"HTTP/1.1 400 ") is (transport == "naiad")
+
+
 def test_it_can_be_switched_off(run, make_server):
     async def main():
         async with make_server(**{"allow-grpc": False}) as server:

@@ -2,9 +2,11 @@
 
 import asyncio
 import socket
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 
 import grpc
+import h2.config
+import h2.connection
 import pytest
 
 from naiad.options import Settings
@@ -12,6 +14,28 @@ from naiad_grpc.grpcio.arguments import channel_arguments
 from naiad_grpc.options import OPTIONS
 
 from .conftest import Calls, Served, answer
+
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
+"""The preface of a client, and an empty SETTINGS frame."""
+
+
+@asynccontextmanager
+async def connected(served):
+    """A plain connection: reader and writer."""
+    host, port = served.target.rsplit(":", 1)
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+async def until(reader, part):
+    """What the server sends up to that part, or to the end of the connection."""
+    try:
+        return await reader.readuntil(part)
+    except asyncio.IncompleteReadError as error:
+        return error.partial
 
 
 async def passed_through(target, ask):
@@ -128,15 +152,57 @@ def test_a_client_that_is_gone_without_a_word_is_noticed(run):
     }
 
     async def main():
-        async with Served(Calls(), **pings) as served:
-            host, port = served.target.rsplit(":", 1)
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5))  # and an empty SETTINGS
-            heard = await reader.read()
-            writer.close()
-            return heard
+        async with Served(Calls(), **pings) as served, connected(served) as (reader, writer):
+            writer.write(GREETING)
+            return await reader.read()
 
     assert b"ping_timeout" in run(main())
+
+
+@pytest.mark.parametrize(("strikes", "ends"), [(1, True), (0, False)])
+def test_a_client_that_pings_too_often_is_disconnected_unless_any_number_is_allowed(run, strikes, ends):
+    ping = (8).to_bytes(3, "big") + b"\x06" + bytes(5)
+    options = {"grpc-http2-max-ping-strikes": strikes, "grpc-http2-min-recv-ping-interval-without-data": 10_000}
+
+    async def main():
+        async with Served(Calls(), **options) as served, connected(served) as (reader, writer):
+            writer.write(GREETING)
+            for number in range(10):
+                writer.write(ping + bytes((number,)) * 8)
+            return await until(reader, b"too_many_pings" if ends else bytes((9,)) * 8)
+
+    assert (b"too_many_pings" in run(main())) is ends
+
+
+def test_a_client_learns_how_many_calls_its_connection_may_have(run):
+    client = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
+
+    async def main():
+        async with (
+            Served(Calls(), **{"grpc-max-concurrent-streams": 7}) as served,
+            connected(served) as (reader, writer),
+        ):
+            client.initiate_connection()
+            writer.write(client.data_to_send())
+            while client.remote_settings.max_concurrent_streams != 7:
+                received = await reader.read(65536)
+                assert received
+                client.receive_data(received)
+
+    run(main())
+
+
+def test_calls_of_an_old_connection_end_after_their_grace(run):
+    calls = Calls()
+    age = {"grpc-max-connection-age": 50, "grpc-max-connection-age-grace": 50}
+
+    async def main():
+        async with Served(calls, **age) as served:
+            return await served.ask("wait"), await served.ask("echo", b"next")
+
+    (status, _), following = run(main())
+
+    assert (status in ("UNAVAILABLE", "CANCELLED"), calls.noted, following) == (True, ["cancelled"], b"next")
 
 
 def test_options_come_to_channel_arguments_of_grpcio():
