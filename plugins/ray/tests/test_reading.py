@@ -150,6 +150,13 @@ def test_a_folder_without_a_file_is_a_repository(tmp_path: Path) -> None:
     assert (description.repository, len(description.groups)) == ((str(tmp_path),), 1)
 
 
+def test_the_urls_of_stores_stay_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "naiad-ray.yaml").write_text("repository: [models, s3://bucket/a//b]\ngroups: [{name: a}]")
+
+    assert read_description(tmp_path).repository == (str(tmp_path / "models"), "s3://bucket/a//b")
+    assert read_description("hf://org/name").repository == ("hf://org/name",)
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"no\.yaml' cannot be read: No such file"):
         read_description(tmp_path / "no.yaml")

@@ -1,7 +1,6 @@
 """The application for Ray Serve from a description: the control plane, the groups, and a front desk if needed."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ray import serve
@@ -30,7 +29,7 @@ def app(args: dict[str, str]) -> Application:
     path = args.get("config") or args.get("repository")
     if path is None or len(args) > 1:
         raise InvalidArgumentError("write serve run naiad_ray:app config=naiad-ray.yaml, or repository=DIR")
-    return build(read_description(Path(path)))
+    return build(read_description(path))
 
 
 def build(description: Description) -> Application:
@@ -77,7 +76,7 @@ def _plan(description: Description, group: Group) -> ReplicaPlan:
         description.options | group.options,
         group.models if several else None,
         other,
-        digest(repository),
+        digest(description, group),
     )
 
 

@@ -1,14 +1,17 @@
 """What Ray Serve must know of the models before replicas start: requests in flight, sequences, changes of the files."""
 
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from pathlib import Path
 
 from naiad import ModelInspector, PluginRegistry
 from naiad.errors import NaiadError
+from naiad.options import Settings
 from naiad_config import ModelConfig
-from naiad_config.repository import scan
+from naiad_config.stores import RemoteModel, roots_of, scan
 from naiad_ray.description import Description, Group
+from naiad_ray.settings import options_of
 
 LEAST_ONGOING_REQUESTS = 256
 """The least `max_ongoing_requests`: Ray's default of 5 would cap every batch at 5 requests."""
@@ -17,14 +20,19 @@ LEAST_ONGOING_REQUESTS = 256
 def configurations(description: Description, group: Group) -> dict[str, ModelConfig | str]:
     """The models of a group by name: the configuration of each, or why it cannot be read here.
 
-    Raises NotFoundError for a repository that cannot be read.
+    A model of a store is downloaded into the cache of this machine. Raises NaiadError for a repository that cannot be
+    read.
     """
-    inspector = ModelInspector(PluginRegistry.discover())
+    plugins = PluginRegistry.discover()
+    settings = _settings(description, group, plugins)
+    inspector = ModelInspector(plugins, settings)
     models: dict[str, ModelConfig | str] = {}
-    for name, folders in scan([Path(root) for root in description.repository_of(group)]).items():
+    for name, locations in scan(
+        roots_of(description.repository_of(group), plugins.repository_scheme, settings)
+    ).items():
         if serves(description, group, name):
             try:
-                models[name] = inspector.config(folders[0])
+                models[name] = inspector.config(locations[0])
             except NaiadError as error:
                 models[name] = str(error)
     return models
@@ -55,12 +63,35 @@ def has_sequences(models: dict[str, ModelConfig | str]) -> bool:
     return any(isinstance(config, ModelConfig) and config.sequence_batching for config in models.values())
 
 
-def digest(repository: tuple[str, ...]) -> str:
-    """A digest of the names, sizes and times of all files; a change replaces the replicas."""
+def digest(description: Description, group: Group) -> str:
+    """A digest of the names, sizes and times of all files of a group's repository; a change replaces the replicas.
+
+    Of a store these are the etags of its objects. Raises NaiadError for one that cannot be read.
+    """
+    plugins = PluginRegistry.discover()
     hashed = blake2b(digest_size=16)
-    for root in repository:
-        for path in sorted(Path(root).rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                status = path.stat()
-                hashed.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
+    for root in roots_of(
+        description.repository_of(group), plugins.repository_scheme, _settings(description, group, plugins)
+    ):
+        lines = _lines_of_folder(root) if isinstance(root, Path) else _lines_of_store(root.models())
+        for line in lines:
+            hashed.update(line.encode("utf-8", "surrogateescape"))
     return hashed.hexdigest()
+
+
+def _lines_of_folder(root: Path) -> Iterator[str]:
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            status = path.stat()
+            yield f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n"
+
+
+def _lines_of_store(models: Mapping[str, RemoteModel]) -> Iterator[str]:
+    for name, model in sorted(models.items()):
+        yield f"{model.parent}/{name}\0{model.digest}\n"
+
+
+def _settings(description: Description, group: Group, plugins: PluginRegistry) -> Settings:
+    """The options of a group's replicas. Raises InvalidArgumentError for one that a replica cannot have."""
+    declared = plugins.options()
+    return Settings(declared, options_of(description.options | group.options, declared))

@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from naiad.errors import NotFoundError
@@ -15,20 +14,22 @@ from naiad_ray.reading import read_description
 if TYPE_CHECKING:
     from naiad_ray.description import Description
 
+_PATH = "a naiad-ray.yaml, a folder that has one or is a repository of models, or the URL of such a repository"
+
 
 def add_parser(subparsers: Any) -> None:
     """Add the command `ray` and its own commands."""
     parser = subparsers.add_parser("ray", description="Naiad on Ray Serve: several replicas, on several machines.")
     commands = parser.add_subparsers(dest="ray_command", metavar="COMMAND", required=True)
     check = commands.add_parser("check", description="Every mistake of a naiad-ray.yaml, and what it leads to.")
-    check.add_argument("path", metavar="FILE", help="a naiad-ray.yaml, or a folder that has one or is a repository")
+    check.add_argument("path", metavar="FILE|DIR|URL", help=_PATH)
     check.set_defaults(run=run_check)
     up = commands.add_parser(
         "up",
         description="Bring an application up, or change the one that runs: a changed file, option or repository "
         "replaces its replicas without failing a request.",
     )
-    up.add_argument("path", metavar="FILE", help="a naiad-ray.yaml, or a folder that has one or is a repository")
+    up.add_argument("path", metavar="FILE|DIR|URL", help=_PATH)
     up.add_argument("--address", help="the cluster (auto: the running one; default: that, else a new one here)")
     up.add_argument("--detach", action="store_true", help="return when the application runs; needs a running cluster")
     up.set_defaults(run=run_up)
@@ -43,7 +44,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     from naiad_ray.capacity import configurations
     from naiad_ray.checking import lines_of
 
-    description = read_description(Path(arguments.path))
+    description = read_description(arguments.path)
     models = {group.name: configurations(description, group) for group in description.groups}
     lines, broken = lines_of(description, models)
     sys.stdout.write("\n".join(lines) + "\n")
@@ -52,7 +53,7 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 def run_up(arguments: argparse.Namespace) -> int:
     """Start Ray Serve where it does not run, deploy the application, and wait for a signal."""
-    description = read_description(Path(arguments.path))
+    description = read_description(arguments.path)
     prepare(description)
     _require_ray()
     os.environ.setdefault("RAY_SERVE_LOG_TO_STDERR", "0")

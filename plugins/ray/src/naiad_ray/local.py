@@ -6,15 +6,15 @@ from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote
 
 from naiad import Server
 from naiad.errors import NaiadError
+from naiad.options import Settings
 from naiad.reports import IndexEntry, Readiness
 from naiad.server import ServerApi
-from naiad_config.repository import scan
+from naiad_config.stores import roots_of, scan
 from naiad_kit.frontends.embedding import AsgiApp, EmbeddedGrpc, EmbeddedHttp, Message, Rpc, StatusError, StreamRpc
 from naiad_ray.board import Question
 from naiad_ray.raw import GrpcRequest, HttpRequest, RawAnswer, RawCall
@@ -82,14 +82,15 @@ class LocalServer:
     ) -> "LocalServer":
         """Start a server with the models whose names match `models` and not `other`; None takes all.
 
-        Raises NaiadError for wrong options and for a repository that cannot be read. Models that fail are reported
-        in the index.
+        Raises NaiadError for wrong options, for a repository that cannot be read, and for a model that fails unless
+        the option exit-on-error is false; then the index reports it.
         """
         server = Server()
         declared = server.plugins.options()
         values = options_of(options, declared) | replica_options(declared)
         if models is not None:
-            names = [name for name in scan([Path(root) for root in repository]) if _is_of(name, models, other)]
+            roots = roots_of(repository, server.plugins.repository_scheme, Settings(declared, values))
+            names = [name for name in await asyncio.to_thread(scan, roots) if _is_of(name, models, other)]
             values |= {"model-control-mode": "explicit", "load-model": tuple(names)}
         server = Server(model_repository=repository, options=values)
         await server.start()

@@ -18,11 +18,15 @@ FILE_NAME = "naiad-ray.yaml"
 _Key = tuple[str | int, ...]
 
 
-def read_description(path: Path) -> Description:
+def read_description(source: str | Path) -> Description:
     """The description in a file, or that of a folder: its `naiad-ray.yaml`, else one group with all of its models.
 
-    Folders in the file are relative to it. Raises InvalidArgumentError that lists every mistake.
+    The URL of a model store is a repository of models. Folders in the file are relative to it. Raises
+    InvalidArgumentError that lists every mistake.
     """
+    if "://" in str(source):
+        return Description(repository=(str(source),))
+    path = Path(source)
     if path.is_dir():
         if not (path / FILE_NAME).is_file():
             return Description(repository=(str(path.resolve()),))
@@ -134,10 +138,10 @@ def _listed(section: type[BaseModel]) -> str:
 
 
 def _beside(description: Description, folder: Path) -> Description:
-    """The description with absolute folders: relative ones are beside the file."""
+    """The description with absolute folders: relative ones are beside the file. URLs of stores stay as they are."""
 
     def absolute(folders: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(str((folder / each).resolve()) for each in folders)
+        return tuple(each if "://" in each else str((folder / each).resolve()) for each in folders)
 
     groups = tuple(group.model_copy(update={"repository": absolute(group.repository)}) for group in description.groups)
     return description.model_copy(update={"repository": absolute(description.repository), "groups": groups})

@@ -13,7 +13,7 @@ from naiad.scheduler import SchedulerFactory
 from naiad_config import ModelConfig
 from naiad_config.labels import read_labels
 from naiad_config.normalisation import normalise, scheduler_name
-from naiad_config.stores import Location, roots_of, scan
+from naiad_config.stores import Location, RemoteModel, roots_of, scan
 from naiad_config.text import parse_text_with_positions
 from naiad_config.validation import problems
 from naiad_tensors import gpus
@@ -38,14 +38,15 @@ class ModelInspector:
         broken = {name: problems for name, problems in every.items() if problems}
         return every | problems_of_dependents({name: prepared[name] for name in folders if name not in broken}, broken)
 
-    def config(self, path: Path) -> ModelConfig:
+    def config(self, path: Location) -> ModelConfig:
         """The configuration as the server would work by it.
 
-        A model directory is completed by its backend, a file is not. Raises NotFoundError where nothing is at `path`,
-        and ConfigError with every problem of what is there.
+        A model directory, or a model of a store, is completed by its backend, a file is not. Raises NotFoundError where
+        nothing is at `path`, and ConfigError with every problem of what is there.
         """
-        if path.is_dir():
-            return self._preparer.prepare(path.absolute()).contexts[-1].config
+        if isinstance(path, RemoteModel) or path.is_dir():
+            path = path if isinstance(path, RemoteModel) else path.absolute()
+            return self._preparer.prepare(path).contexts[-1].config
         if not path.is_file():
             advice = "name a config.pbtxt or a model directory"
             raise NotFoundError(f"there is neither a file nor a folder at {path}; {advice}")
