@@ -117,7 +117,10 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
         _RFC + "test_a_paused_stream_gets_no_more_window",
     ),
     "flow control: steps of half the window": (_WINDOWS + "test_a_window_is_granted_in_steps_of_half_its_size",),
-    "flow control: initial window": (_WINDOWS + "test_the_first_frames_announce_the_windows_and_limits",),
+    "flow control: initial window": (
+        _OPTIONS + "test_a_client_may_send_ahead_what_the_option_says",
+        _WINDOWS + "test_the_first_frames_announce_the_windows_and_limits",
+    ),
     "pings: answered": (_RFC + "test_a_ping_and_settings_are_acknowledged",),
     "pings: --grpc-keepalive-time, -timeout": (
         _KEEPALIVE + "test_a_silent_client_with_a_call_is_pinged_and_dropped_without_an_answer",
@@ -255,6 +258,11 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
         _ATTACKS + "test_too_many_streams_are_refused_one_by_one",
         _TO_LIMITS,
         _TO_GRPCIO,
+    ),
+    "grpc-connection-window": (
+        _OPTIONS + "test_a_client_may_send_ahead_what_the_option_says",
+        _OPTIONS + "test_a_message_larger_than_the_window_comes_through",
+        _TO_LIMITS,
     ),
     "grpc-max-calls": (_LIMITS + "test_calls_over_the_limit_are_refused_at_once_and_health_is_answered",),
     "grpc-handshake-timeout": (

@@ -86,6 +86,13 @@ LIMIT_OPTIONS = (
     ),
     Option("grpc-max-concurrent-streams", 1024, "calls at a time on one gRPC connection", _whole(1), "N"),
     Option(
+        "grpc-connection-window",
+        8 << 20,
+        "the most bytes of requests that the client of a gRPC connection may send ahead of what is read",
+        _whole(65_535),
+        "BYTES",
+    ),
+    Option(
         "grpc-max-calls", 10_000, "gRPC calls in flight; health and metadata are answered beyond it", _whole(1), "N"
     ),
     Option(

@@ -3,6 +3,7 @@
 import asyncio
 from math import inf
 
+import grpc
 import pytest
 
 from naiad.options import Settings
@@ -12,7 +13,7 @@ from naiad_grpc.server.listener import Listener
 from naiad_grpc.wire.compression import LEVELS
 from naiad_kit.frontends.byte_budget import ByteBudget
 
-from .conftest import Calls
+from .conftest import Calls, client_of, listening, message
 
 CHOSEN = {
     "grpc-handshake-timeout": 1_000,
@@ -27,6 +28,7 @@ CHOSEN = {
     "grpc-http2-max-ping-strikes": 9,
     "grpc-max-concurrent-streams": 10,
     "grpc-max-connections": 11,
+    "grpc-connection-window": 70_000,
     "grpc-max-message-size": 12,
     "grpc-max-response-size": 13,
     "grpc-infer-response-compression-level": "medium",
@@ -59,6 +61,7 @@ def test_options_come_to_the_limits_of_our_transport():
 
     assert context.limits.timeouts == TIMEOUTS
     assert (context.limits.streams, context.most_connections) == (10, 11)
+    assert (context.limits.stream_window, context.limits.window) == (70_000, 70_000)
     assert (context.most, context.most_sent, context.level) == (12, 13, LEVELS["medium"])
 
 
@@ -67,3 +70,29 @@ def test_the_largest_number_of_milliseconds_sets_no_limit(option):
     context = context_of(**{f"grpc-max-connection-{option}": MOST})
 
     assert getattr(context.limits.timeouts, option.replace("-", "_")) == inf
+
+
+@pytest.mark.parametrize(("chosen", "of_stream"), [({}, 1 << 20), ({"grpc-connection-window": 100_000}, 100_000)])
+def test_a_client_may_send_ahead_what_the_option_says(run, chosen, of_stream):
+    async def main():
+        async with listening(**chosen) as listener, client_of(listener) as client:
+            await client.status(client.begin("/t/echo", message(b"x")))
+            return client.h2.outbound_flow_control_window, client.h2.remote_settings.initial_window_size
+
+    of_connection, of_streams = run(main())
+
+    assert of_streams == of_stream
+    assert of_connection == chosen.get("grpc-connection-window", 8 << 20) - len(message(b"x"))
+
+
+def test_a_message_larger_than_the_window_comes_through(run):
+    content = message(bytes(1_000_000))
+
+    async def main():
+        async with (
+            listening(**{"grpc-connection-window": 65_535}) as listener,
+            grpc.aio.insecure_channel(listener.target) as channel,
+        ):
+            return await channel.unary_unary("/t/echo")(content)
+
+    assert run(main()) == content

@@ -44,8 +44,8 @@ KNOWN_PLUGINS = (
         "naiad-grpc",
         {
             "frontend": "grpc",
-            "option": "allow-grpc grpc-address grpc-handshake-timeout grpc-header-forward-pattern "
-            "grpc-http2-max-ping-strikes grpc-http2-max-pings-without-data "
+            "option": "allow-grpc grpc-address grpc-connection-window grpc-handshake-timeout "
+            "grpc-header-forward-pattern grpc-http2-max-ping-strikes grpc-http2-max-pings-without-data "
             "grpc-http2-min-recv-ping-interval-without-data grpc-infer-response-compression-level "
             "grpc-keepalive-permit-without-calls grpc-keepalive-time grpc-keepalive-timeout grpc-max-calls "
             "grpc-max-concurrent-streams grpc-max-connection-age grpc-max-connection-age-grace "

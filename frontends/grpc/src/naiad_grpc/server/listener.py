@@ -32,6 +32,8 @@ _ACCEPTED_PER_TURN = 16
 _FLUSH_SECONDS = 0.25
 """Seconds for sending the last bytes when the grace period is over."""
 _MOST_CONNECTIONS = 16384
+_STREAM_WINDOW = 1 << 20
+"""The most bytes that wait in one stream; a message that has begun may exceed it."""
 _NEVER = 86400.0
 """The event loop's timeout of a TLS shutdown: practically none, because closed connections are aborted anyway."""
 
@@ -54,7 +56,12 @@ class Listener:
             loop=asyncio.get_running_loop(),
             admission=self._admission,
             heads=head_cache(operations),
-            limits=Limits(streams=settings["grpc-max-concurrent-streams"], timeouts=_timeouts(settings)),
+            limits=Limits(
+                streams=settings["grpc-max-concurrent-streams"],
+                stream_window=min(_STREAM_WINDOW, settings["grpc-connection-window"]),
+                window=settings["grpc-connection-window"],
+                timeouts=_timeouts(settings),
+            ),
             most=settings["grpc-max-message-size"],
             most_sent=settings["grpc-max-response-size"],
             level=LEVELS[settings["grpc-infer-response-compression-level"]],
