@@ -61,6 +61,18 @@ def test_a_server_that_stops_closes_what_does_not_end(make):
     closed = threading.Event()
 
     with serve(make(closed), options={"exit-timeout-secs": 0}) as client:
+        stream = client.stream(x=[0])
+        next(stream)
+
+    assert closed.wait(10)
+    stream.close()
+
+
+@ENDLESS
+def test_a_server_that_stops_lets_a_function_close_whose_caller_just_left(make):
+    closed = threading.Event()
+
+    with serve(make(closed), options={"exit-timeout-secs": 0}) as client:
         next(client.stream(x=[0]))
 
     assert closed.wait(10)

@@ -7,10 +7,14 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from naiad.types import Request
 
 _T = TypeVar("_T")
+
+_cleaning_up: "WeakSet[asyncio.Task[Any]]" = WeakSet()
+"""Tasks whose callers have left: a second cancellation would end what functions await in their `finally`."""
 
 
 class LoopThread:
@@ -31,7 +35,7 @@ class LoopThread:
         self.start(_done(action)).result()
 
     def cancel_all(self) -> None:
-        """Cancel every task and asynchronous generator, and wait until they have ended."""
+        """Cancel every task and asynchronous generator that does not end already, and wait until they have ended."""
         self.start(_cancel_all()).result()
 
     def end(self) -> None:
@@ -72,6 +76,7 @@ def cancelled_with(requests: Sequence[Request]) -> Iterator[None]:
         nonlocal over
         if not over and task is not None:
             over = True
+            _cleaning_up.add(task)
             task.cancel()
 
     def note_cancelled() -> None:
@@ -89,6 +94,13 @@ def cancelled_with(requests: Sequence[Request]) -> Iterator[None]:
             request.on_cancelled = None
 
 
+def begin_clean_up() -> None:
+    """The caller of the running task has left: from here on `cancel_all` waits for the task and does not cancel it."""
+    task = asyncio.current_task()
+    if task is not None:
+        _cleaning_up.add(task)
+
+
 def have_left(requests: Sequence[Request]) -> bool:
     """Whether the callers of all these requests have left."""
     return all(request.cancelled for request in requests)
@@ -97,7 +109,8 @@ def have_left(requests: Sequence[Request]) -> bool:
 async def _cancel_all() -> None:
     tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in tasks:
-        task.cancel()
+        if task not in _cleaning_up:
+            task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.get_running_loop().shutdown_asyncgens()
 

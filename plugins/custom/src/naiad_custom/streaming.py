@@ -9,7 +9,7 @@ from naiad.backend import Answer, Batch, Reply, Sender
 from naiad_custom.asynchronous import why_cancelled
 from naiad_custom.conversion import Conversion
 from naiad_custom.failures import Failures
-from naiad_custom.loops import cancelled_with, room_in
+from naiad_custom.loops import begin_clean_up, cancelled_with, room_in
 from naiad_custom.user_object import Listener, Ready, UserObject
 
 
@@ -83,8 +83,9 @@ class AsyncStreams:
     async def __call__(self, batch: Batch) -> Answer:
         """Send everything that the calls yield."""
         senders = [batch.sender(index) for index in range(len(batch.requests))]
+        calls = (self._serve(_alone(batch, index), sender) for index, sender in enumerate(senders))
         with suppress(asyncio.CancelledError):  # the callers have their errors
-            await asyncio.gather(*(self._serve(_alone(batch, index), sender) for index, sender in enumerate(senders)))
+            await asyncio.shield(asyncio.gather(*calls))  # each call is cancelled once, by itself
         return [None] * len(senders)
 
     async def _serve(self, batch: Batch, sender: Sender) -> None:
@@ -110,6 +111,7 @@ class AsyncStreams:
                 room = sender.post(Reply(outputs(await anext(stream), arguments)))
                 if room is not None:
                     await room_in(room)
+            begin_clean_up()
         except StopAsyncIteration:
             pass
 
