@@ -1,5 +1,6 @@
 """The library @grpc/grpc-js of Node.js as the client, which shares no code with grpcio."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -35,14 +36,24 @@ EXPECTED = {
 def environment():
     """The variables with which node finds the package, which npm installs where it is missing."""
     needed("node", "nodejs")
-    if not (MODULES / "node_modules" / "@grpc" / "grpc-js").exists():
-        npm = needed("npm", "npm")
-        MODULES.mkdir(parents=True, exist_ok=True)
-        command = [npm, "install", "--prefix", str(MODULES), "--no-audit", "--no-fund", "--no-save", PACKAGE]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
-        if ended.returncode:
-            pytest.skip(f"npm cannot install {PACKAGE}: {ended.stderr.strip()[-200:]}")
+    MODULES.mkdir(parents=True, exist_ok=True)
+    with (MODULES / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may run tests of this module
+        install()
     return {**os.environ, "NODE_PATH": str(MODULES / "node_modules")}
+
+
+def install():
+    """Have npm install the package, unless it is complete; skips the test where that is not possible."""
+    complete = MODULES / "complete"
+    if complete.exists():
+        return
+    npm = needed("npm", "npm")
+    command = [npm, "install", "--prefix", str(MODULES), "--no-audit", "--no-fund", "--no-save", PACKAGE]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
+    if ended.returncode:
+        pytest.skip(f"npm cannot install {PACKAGE}: {ended.stderr.strip()[-200:]}")
+    complete.touch()
 
 
 def calls_of(target, environment, *more):
