@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
 
 from naiad_cli.main import _parser
+
+from .operators import SCHEMAS
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
 OVERLAYS = ("cpu", "gpu", "autoscaled", "keda")
@@ -43,6 +46,46 @@ WHOLE = [
 @pytest.mark.parametrize(("path", "document"), WHOLE, ids=[path.stem for path, _ in WHOLE])
 def test_a_manifest_is_valid(path: Path, document: Any) -> None:
     kubernetes_validate.validate(document, "1.34", strict=True)
+
+
+OF_OPERATORS = [(path, document) for path, document in documents() if document["apiVersion"] not in OURS]
+
+
+@pytest.mark.parametrize(("path", "document"), OF_OPERATORS, ids=[path.stem for path, _ in OF_OPERATORS])
+def test_a_manifest_of_an_operator_is_valid(path: Path, document: Any) -> None:
+    jsonschema.validate(document, SCHEMAS[document["apiVersion"], document["kind"]])
+
+    if containers := document["spec"].get("containers"):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": containers}}
+        kubernetes_validate.validate(pod, "1.34", strict=True)
+
+
+def test_every_kind_of_an_operator_has_a_manifest() -> None:
+    assert {(document["apiVersion"], document["kind"]) for _, document in OF_OPERATORS} == {*SCHEMAS}
+
+
+@pytest.mark.parametrize(
+    ("path", "keys", "value"),
+    [
+        ("overlays/cpu/pod-monitor.yaml", ("podMetricsEndpoints", 0, "interval"), "15"),
+        ("overlays/cpu/pod-monitor.yaml", ("podMetricsEndpoint",), []),
+        ("overlays/keda/scaled-object.yaml", ("triggers", 0, "metadata", "threshold"), 4),
+        ("overlays/keda/scaled-object.yaml", ("maxReplicas",), 8),
+        ("kserve/cluster-serving-runtime.yaml", ("supportedModelFormats", 0, "version"), 1),
+        ("kserve/cluster-serving-runtime.yaml", ("protocolVersions", 0), "v3"),
+        ("kserve/inference-service.yaml", ("predictor", "model", "storageURI"), "s3://bucket/model"),
+        ("kserve/inference-service.yaml", ("predictor", "model", "storageUri"), "/models"),
+    ],
+)
+def test_a_mistake_in_a_manifest_of_an_operator_is_noticed(path: str, keys: tuple[Any, ...], value: object) -> None:
+    document = yaml.safe_load((FOLDER / path).read_text())
+    section = document["spec"]
+    for key in keys[:-1]:
+        section = section[key]
+    section[keys[-1]] = value
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, SCHEMAS[document["apiVersion"], document["kind"]])
 
 
 @pytest.mark.parametrize(("key", "value"), [("replicas", "two"), ("replica", 2)], ids=["type", "unknown key"])
