@@ -19,6 +19,7 @@ RAY       := .venv-ray
 WITH_DOCS := .venv-docs/.installed
 WITH_RAY  := $(RAY)/.installed
 # a cluster imports Ray and what it needs in every process: the frameworks of models stay out
+PIP_OF_RAY := $(RAY)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 OF_RAY    := $(filter-out %/caffe2 %/cache-redis %/onnx %/openvino %/tensorflow %/tensorrt %/torch,$(MEMBERS))
 PROTOS    := frontends/grpc/src/naiad_grpc/protos
 PIP       := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -123,8 +124,9 @@ $(VENV)/.tests-of-%: requirements-dev.txt $(INSTALLED)
 	@touch $@
 
 $(WITH_RAY): $(PROJECTS) constraints.txt
-	$(PYTHON) -m venv $(RAY)
-	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	@$(PYTHON) -m venv $(RAY)
+	@$(PIP_OF_RAY) editables hatchling
+	@$(PIP_OF_RAY) --no-build-isolation \
 		$(foreach member,$(OF_RAY),--editable $(if $(filter %/ray,$(member)),'$(member)[serve]',$(member))) \
 		pytest pytest-timeout 'tritonclient[grpc,http]'
 	@touch $@
