@@ -157,7 +157,7 @@ def main() -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         _write_files(folder)
         built = ensemble.built(folder / "ensembles")
-        more = ("--model-repository", str(SEQUENCE_MODELS), "--model-repository", str(built))
+        more = tuple(f"--model-repository={each}" for each in (SEQUENCE_MODELS, built))
         ours = Naiad().serve(MODELS, *more, "--allow-client-shm=true")
         running = stack.enter_context(peer.serve(MODELS, *more) if arguments.peer and peer else ours)
         failed = [mode.name for mode in chosen if not _works(analyzer, running, mode, folder)]

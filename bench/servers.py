@@ -138,7 +138,12 @@ def find_peer() -> tuple[Peer | None, str]:
 
 
 def serve_command(naiad: Path, repository: Path, ports: Ports, options: Sequence[str]) -> list[str]:
-    """The command line of a server of Naiad on these ports of the loopback interface."""
+    """The command line of a server of Naiad on these ports of the loopback interface.
+
+    Options that it does not know are dropped, so each is one word. Raises ValueError for another word.
+    """
+    if words := [each for each in options if not each.startswith("--")]:
+        raise ValueError(f"{words[0]} is not an option; write options as --name=value")
     return [
         str(naiad),
         "serve",

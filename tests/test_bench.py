@@ -108,6 +108,17 @@ def test_the_benchmark_runs_where_neither_peer_nor_load_generator_is_there(tmp_p
     assert ended.returncode == 1
 
 
+def test_a_server_gets_the_options_that_it_knows() -> None:
+    from servers import OWN_COMMAND, Ports, serve_command
+
+    def command(*options: str) -> list[str]:
+        return serve_command(OWN_COMMAND, Path("models"), Ports(1, 2, 3), options)
+
+    assert command("--model-repository=more", "--option-of-tomorrow=1")[-1] == "--model-repository=more"
+    with pytest.raises(ValueError, match="--name=value"):
+        command("--model-repository", "more")
+
+
 def test_the_accumulators_of_the_sequence_case_add_up(tmp_path: Path) -> None:
     from cases.sequences import built
 
