@@ -13,7 +13,7 @@ from rounds import Numbers, Run, by_label
 from servers import WORK, Naiad, Running
 
 _SCRIPT = Path(__file__).resolve().parent.parent / "binary_tensors.lua"
-_CACHE = ("--cache-config", "local,size=268435456")
+_CACHE = ("--cache-config=local,size=268435456",)
 _MODELS = {"mlp": "", "mlp_cached": "response_cache { enable: true }"}
 _REPEATING, _COST, _LATENCY = "all the same: inferences/s", "server's processor time, µs each", "p99, ms"
 _LABEL = "all different: inferences/s"
