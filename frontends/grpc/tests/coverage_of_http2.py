@@ -54,6 +54,7 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
         _HEADS + "test_the_accepted_encodings_are_those_that_both_know_in_the_order_of_the_client",
     ),
     "request: metadata": (_HEADS + "test_metadata_are_the_fields_of_the_caller_in_their_order",),
+    "request: user-agent": (_HEADS + "test_metadata_are_the_fields_of_the_caller_in_their_order",),
     "request: metadata that end in -bin": (
         _METADATA,
         _HEADS + "test_what_is_no_base64_has_an_empty_value",
@@ -88,6 +89,7 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
         _REFUSALS + "test_messages_that_break_the_rules_have_their_status",
     ),
     "error: deadline, and the work is cancelled": (
+        _REFUSALS + "test_a_deadline_is_kept_by_the_server_and_ends_the_work",
         "transport/test_calls.py::test_a_caller_that_leaves_takes_its_call_back",
     ),
     "error: RST_STREAM cancels": ("transport/test_calls.py::test_a_caller_that_leaves_takes_its_call_back",),
@@ -152,6 +154,7 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
     "TLS: mutual": (_TLS + "test_mutual_tls_serves_clients_that_show_a_certificate_alone",),
     "prior knowledge in clear": (_CLIENTS + "test_curl_gets_the_message_by_prior_knowledge",),
     "unix sockets": (_CONNECTIONS + "test_a_unix_socket_is_made_and_taken_away_again",),
+    "services: every RPC, over either transport": ("test_behaviours.py::test_it_behaves_like_every_frontend",),
     "services: health Check and Watch": (
         _FRONTEND + "test_it_says_where_it_listens",
         _FRONTEND + "test_who_watches_the_health_is_reported_the_end",

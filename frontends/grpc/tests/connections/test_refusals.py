@@ -116,6 +116,21 @@ def test_another_content_type_is_415(run, further, status):
     assert run(main()) == status
 
 
+@pytest.mark.parametrize(("path", "noted"), [("/t/wait", "cancelled"), ("/t/stream", "closed")])
+def test_a_deadline_is_kept_by_the_server_and_ends_the_work(run, path, noted):
+    calls = Calls()
+
+    async def main():
+        async with listening(calls) as listener, client_of(listener) as client:
+            stream = client.begin(path, message(b"x"), (b"grpc-timeout", b"50m"), end=path == "/t/wait")
+            status = await client.status(stream)
+            await calls.ended.wait()
+            return status, await client.status(client.begin("/t/echo", message(b"next"))), listener.calls_in_flight
+
+    assert run(main()) == ((b"4", b"Deadline Exceeded"), (b"0", b""), 0)
+    assert calls.noted == [noted]
+
+
 def test_an_answer_before_the_end_of_the_request_resets_it_without_an_error(run):
     async def main():
         async with listening() as listener, client_of(listener) as client:
