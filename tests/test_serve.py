@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .written import ECHO, ask, infer, write_model
+from .written import ECHO, WAITS_TO_LOAD, Gate, ask, infer, write_model
 
 if TYPE_CHECKING:
     from conftest import ServerProcess
@@ -35,28 +35,6 @@ def waits(x: Array[FP32, 1]) -> Array[FP32, 1]:
     Path({gate!r}).read_text()
     return x
 """
-
-WAITS_TO_LOAD = """
-from pathlib import Path
-
-Path({entered!r}).write_text("in")
-Path({gate!r}).read_text()
-"""
-
-
-class Gate:
-    """Two named pipes: a model tells that it was entered, and waits until it is let through."""
-
-    def __init__(self, folder: Path) -> None:
-        self.paths = {name: str(folder / name) for name in ("entered", "gate")}
-        for path in self.paths.values():
-            os.mkfifo(path)
-
-    def wait_until_entered(self) -> None:
-        Path(self.paths["entered"]).read_text()
-
-    def let_through(self) -> None:
-        Path(self.paths["gate"]).write_text("go")
 
 
 @pytest.fixture

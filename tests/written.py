@@ -1,6 +1,7 @@
 """Model folders for the tests of real server processes, and requests to their models."""
 
 import json
+import os
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -13,6 +14,29 @@ from naiad_custom import FP32, Array, model
 def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
     return x
 """
+
+WAITS_TO_LOAD = """
+from pathlib import Path
+
+Path({entered!r}).write_text("in")
+Path({gate!r}).read_text()
+"""
+"""Begins a model whose load says that it has begun, and waits until the test lets it through its Gate."""
+
+
+class Gate:
+    """Two named pipes: a model tells that it was entered, and waits until it is let through."""
+
+    def __init__(self, folder: Path) -> None:
+        self.paths = {name: str(folder / name) for name in ("entered", "gate")}
+        for path in self.paths.values():
+            os.mkfifo(path)
+
+    def wait_until_entered(self) -> None:
+        Path(self.paths["entered"]).read_text()
+
+    def let_through(self) -> None:
+        Path(self.paths["gate"]).write_text("go")
 
 
 def write_model(repository: Path, name: str, source: str, config: str = "") -> Path:

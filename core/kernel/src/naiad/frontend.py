@@ -14,7 +14,7 @@ class Frontend(Protocol):
     async def start(self, server: ServerApi) -> str:
         """Listen, with the options in `server.settings`, and say where, in words (`http://127.0.0.1:8000`).
 
-        Called after the start-up models were loaded. Raises NaiadError when the address cannot be had.
+        Called before the start-up models are loaded. Raises NaiadError when the address cannot be had.
         """
 
     async def stop(self, grace: float) -> None:

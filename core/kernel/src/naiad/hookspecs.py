@@ -47,7 +47,7 @@ def naiad_schedulers() -> "Sequence[SchedulerFactory]":  # type: ignore[empty-bo
 
 @hookspec
 def naiad_frontends() -> "Sequence[Frontend]":  # type: ignore[empty-body]
-    """Frontends of this plugin. Called once at start-up; `Frontend.start` follows after the models were loaded."""
+    """Frontends of this plugin. Called once at start-up; `Frontend.start` follows before the models are loaded."""
 
 
 @hookspec

@@ -94,7 +94,6 @@ class Settings(Mapping[str, Any]):
         """The option's value, which must be a `kind`. Raises InvalidArgumentError when it is not."""
         value = self._values[name]
         if not isinstance(value, kind):
-            raise InvalidArgumentError(
-                f"option '{name}' must be {kind.__name__}, not {type(value).__name__} ({value!r})"
-            )
+            actual = f"{type(value).__name__} ({value!r})"
+            raise InvalidArgumentError(f"option '{name}' must be {kind.__name__}, not {actual}")
         return value

@@ -10,10 +10,11 @@ from naiad_tensors.datatypes import wire_name
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether a server or model can serve, and the reasons if not; a ready model has those of failed instances."""
+    """Whether a server or model can serve or is `starting`, and why not; a ready model may have failed instances."""
 
     ready: bool
     reasons: tuple[str, ...] = ()
+    starting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ import pytest
 
 from naiad import Server, __version__
 from naiad.backend import ModelContext
-from naiad.errors import ModelNotReadyError, NotFoundError
+from naiad.errors import InvalidArgumentError, ModelNotReadyError, NotFoundError
 from naiad.reports import Readiness
 from naiad_testing.backends import FakeBackend
-from naiad_testing.in_loop import off_the_loop, running, write_model
+from naiad_testing.in_loop import off_the_loop, request, running, write_model
 from naiad_testing.loops import jump, turns, until
 from naiad_testing.steered import Steered, SteeredModel
 
@@ -45,12 +45,71 @@ async def test_a_server_is_live_and_not_ready_while_its_models_load(tmp_path: Pa
     starting = asyncio.ensure_future(server.start())
     await off_the_loop(lambda: going.wait(10) and None)
     assert server.live()
-    assert server.ready() == Readiness(False, ("the server is STARTING",))
+    assert server.ready() == Readiness(False, ("the server is STARTING, loading models: 0 of 1",), starting=True)
     with pytest.raises(ModelNotReadyError, match="'m' has no available versions: LOADING"):
         server.model_ready("m")
     gone.set()
     await starting
     assert server.ready() == Readiness(True)
+    await server.stop()
+
+
+class Gated:
+    """A backend, whose model `slow` loads when the test lets it: `going` says that it has begun."""
+
+    def __init__(self) -> None:
+        self.going, self.let_go = threading.Event(), threading.Event()
+        self.plugin = Steered(load=self._load)
+
+    def _load(self, context: ModelContext) -> Any:
+        if context.config.name == "slow":
+            self.going.set()
+            assert self.let_go.wait(10)
+        return SteeredModel(self.plugin)
+
+
+async def test_while_one_model_loads_the_others_answer_and_requests_to_it_are_refused(
+    tmp_path: Path,
+) -> None:
+    gated = Gated()
+    for name in ("quick", "slow"):
+        write_model(tmp_path, name)
+    server = Server(model_repository=[tmp_path], plugins=[gated.plugin])
+
+    starting = asyncio.ensure_future(server.start())
+    with pytest.raises(ModelNotReadyError, match="'quick', the model repositories are not read yet"):
+        await asyncio.gather(starting, server.infer(request("quick", 1)))
+    await off_the_loop(lambda: gated.going.wait(10) and None)
+    await until(lambda: server.index(ready=True))
+    progress, answer = server.ready().reasons, await server.infer(request("quick", 7))
+    with pytest.raises(ModelNotReadyError, match="'slow' has no available versions: LOADING"):
+        await server.infer(request("slow", 1))
+    with pytest.raises(NotFoundError):
+        await server.infer(request("ghost", 1))
+    gated.let_go.set()
+    await starting
+    await server.infer(request("slow", 1))
+    await server.stop()
+
+    assert progress == ("the server is STARTING, loading models: 1 of 2",)
+    assert answer.outputs["OUTPUT"].array.tolist() == [7]
+
+
+async def test_a_load_that_a_client_asks_for_meanwhile_and_that_fails_does_not_end_the_start(tmp_path: Path) -> None:
+    gated = Gated()
+    write_model(tmp_path, "slow")
+    write_model(tmp_path, "other", config="no such key")
+    options = {"model-control-mode": "explicit", "load-model": ("slow",)}
+    server = Server(model_repository=[tmp_path], plugins=[gated.plugin], options=options)
+
+    starting = asyncio.ensure_future(server.start())
+    await off_the_loop(lambda: gated.going.wait(10) and None)
+    with pytest.raises(InvalidArgumentError, match="failed to load 'other'"):
+        await server.load("other")
+    gated.let_go.set()
+    await starting
+
+    assert server.model_ready("slow").ready
     await server.stop()
 
 

@@ -51,12 +51,9 @@ class ModelRecord:
     def succeeded(self) -> None:
         """A load succeeded: what serves is READY, and earlier failures are forgotten."""
         self.reason = self.reload_error = ""
-        self.states = {
-            version: state
-            for version, state in self.states.items()
-            if state.state != UNAVAILABLE or state.reason == UNLOADED
-        }
-        self.states.update({version: VersionState(READY) for version in self.serving})
+        unloaded = VersionState(UNAVAILABLE, UNLOADED)
+        kept = {key: each for key, each in self.states.items() if each.state != UNAVAILABLE or each == unloaded}
+        self.states = kept | dict.fromkeys(self.serving, VersionState(READY))
 
     def is_over(self) -> bool:
         """Whether it was unloaded on purpose and all its versions are closed."""
@@ -94,7 +91,7 @@ class ModelRecord:
         """The error for a version that does not serve; version 0 stands for any."""
         unknown = f"Request for unknown model: '{self.name}'"
         if not version:
-            return ModelNotReadyError(f"{unknown} has no available versions{self.because()}")
+            return ModelNotReadyError(f"{unknown} has no available versions{self.because() or f': {LOADING}'}")
         state = self.states.get(version)
         if state is None:
             return NotFoundError(f"{unknown} version {version} is not found")
@@ -109,24 +106,18 @@ class ModelRecord:
         reasons = []
         for number, state in self.states.items():
             version = self.serving.get(number)
-            if version is None:
-                if state.state == UNAVAILABLE and state.reason != UNLOADED:
-                    reasons.append(f"model '{self.name}' version {number} is {state.state}: {state.reason}")
-                continue
-            readiness = readiness_of(version)
-            if not readiness.ready:
+            if version is None and state.state == UNAVAILABLE and state.reason != UNLOADED:
+                reasons.append(f"model '{self.name}' version {number} is {state.state}: {state.reason}")
+            if version is not None and not (readiness := readiness_of(version)).ready:
                 reasons.append(f"model '{self.name}' version {number}: {'; '.join(readiness.reasons)}")
         return reasons
 
     def index(self) -> list[IndexEntry]:
         """One entry a version, or one for the model when no version is known."""
         if not self.states:
-            state = UNAVAILABLE if self.reason else LOADING
-            return [IndexEntry(self.name, 0, state, self.reason)]
-        return [
-            IndexEntry(self.name, version, state.state, self._reason(version, state))
-            for version, state in sorted(self.states.items())
-        ]
+            return [IndexEntry(self.name, 0, UNAVAILABLE if self.reason else LOADING, self.reason)]
+        states = sorted(self.states.items())
+        return [IndexEntry(self.name, number, each.state, self._reason(number, each)) for number, each in states]
 
     def _reason(self, version: int, state: VersionState) -> str:
         if version in self.serving:

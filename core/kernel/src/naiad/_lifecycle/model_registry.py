@@ -5,7 +5,7 @@ from naiad._lifecycle.model_record import READY, ModelRecord
 from naiad._lifecycle.repository import RepositoryReader
 from naiad._lifecycle.servables import statistics_of
 from naiad._lifecycle.sticky_routing import StickyRouting
-from naiad.errors import NotFoundError
+from naiad.errors import ModelNotReadyError, NotFoundError
 from naiad.reports import IndexEntry, Readiness
 from naiad.servables import Servable
 from naiad.types import Request
@@ -32,8 +32,10 @@ class ModelRegistry:
         if servable is not None:
             return servable
         record = self.records.get(name)
-        if record is None:
+        if record is None and self.repositories.was_read:
             raise NotFoundError(f"Request for unknown model: '{name}' is not found")
+        if record is None:
+            raise ModelNotReadyError(f"Request for unknown model: '{name}', the model repositories are not read yet")
         raise record.missing(version)
 
     def version_for(self, request: Request) -> Servable:
@@ -59,10 +61,10 @@ class ModelRegistry:
             reasons.append(f"there is no model to serve in the model repositories ({roots})")
         return Readiness(not reasons, tuple(reasons))
 
-    def failures(self) -> list[str]:
-        """Why models could not be loaded, one reason each; an instance that is not ready yet is no such reason."""
-        failed = [record for record in self.records.values() if record.has_failed()]
-        return [reason for record in failed for reason in record.not_ready_reasons()]
+    def progress(self) -> str:
+        """How many of the models have been loaded, or have failed."""
+        ended = [record for record in self.records.values() if record.serving or record.has_failed()]
+        return f"loading models: {len(ended)} of {len(self.records)}"
 
     def dependencies(self) -> dict[str, tuple[str, ...]]:
         """The models that each one depends on, by the name of the dependent."""

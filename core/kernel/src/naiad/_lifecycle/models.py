@@ -71,14 +71,18 @@ class Models(ModelRegistry):
                 _logger.warning("%s", error)
         return self.index(only_ready)
 
-    async def load_all(self, names: Sequence[str] | None = None) -> None:
-        """Load these models, or all of the repositories; a failure stays with its model.
+    async def load_all(self, names: Sequence[str] | None = None) -> Sequence[str]:
+        """Load these models, or all of the repositories; a failure stays with its model, and its reason is returned.
 
-        Raises NotFoundError for a repository that cannot be read.
+        An instance that is not ready yet is no failure. Raises NotFoundError for a repository that cannot be read.
         """
         folders = await self.repositories.read()
         listed = sorted(folders) if names is None else list(dict.fromkeys(names))
+        for name in listed:
+            self.records.setdefault(name, ModelRecord(name))
         await self._load_many({name: folders.get(name, []) for name in listed})
+        failed = [record for name in listed if (record := self.records.get(name)) is not None and record.has_failed()]
+        return [reason for record in failed for reason in record.not_ready_reasons()]
 
     async def load(self, name: str, config: str = "", files: Files | None = None, sent: Paths = ()) -> None:
         """Load or reload one model; the earlier generation serves until the new one is ready, or on if it fails.

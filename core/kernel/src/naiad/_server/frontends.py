@@ -14,11 +14,12 @@ _logger = logging.getLogger("naiad")
 
 
 class Frontends:
-    """The frontends of a server; those that were started are stopped."""
+    """The frontends of a server; those that were started are stopped. `addresses` has where each listens, by name."""
 
     def __init__(self, frontends: Sequence[Frontend]) -> None:
         self._frontends = frontends
         self._started: list[Frontend] = []
+        self.addresses: dict[str, str] = {}
 
     async def start(self, server: ServerApi) -> None:
         """Start each one. Raises what one raises, as PluginError when it is no NaiadError."""
@@ -26,7 +27,9 @@ class Frontends:
             address = await start_part(frontend, f"{frontend.name} frontend", server)
             self._started.append(frontend)
             if address:
-                _logger.info("%s frontend listens at %s", frontend.name, address)
+                self.addresses[frontend.name] = address
+        if self.addresses:
+            _logger.info("live while the models load: %s", ", ".join(map(" ".join, self.addresses.items())))
 
     async def without_clients(self, seconds: float) -> None:
         """Return when no client is connected, or after so many seconds; frontends that cannot say so do not count."""

@@ -19,7 +19,7 @@ from naiad._server.startup import load_startup_models, poll_repositories
 from naiad._server.stop_steps import StopSteps
 from naiad._version import __version__
 from naiad.cache import CacheFactory
-from naiad.errors import NaiadError, ShuttingDownError, UnavailableError
+from naiad.errors import ShuttingDownError, UnavailableError
 from naiad.extend import LoopRunner
 from naiad.foreign_errors import contained
 from naiad.in_flight import Occupancy, SubmittedRequest
@@ -38,10 +38,9 @@ _SECONDS_TO_WRITE = 1.0
 class Server:
     """An inference server, with or without frontends. Use it as `async with Server(model_repository=[...]) as server`.
 
-    `plugins` None takes the installed ones; a list takes exactly these, and the kernel's own. `options` are the
-    options of `naiad serve` by name, already as values. `runner` runs the event loop, where its threads may change;
-    `log` changes the log that the process writes, and is None where the log belongs to the program. Raises NaiadError
-    for options and plugins that do not fit. Every method is for the event loop that called `start`.
+    `plugins` None takes the installed ones; a list takes exactly these, and the kernel's own. `options` are those of
+    `naiad serve` by name, already as values. `runner` runs the event loop, where its threads may change; `services` are
+    the program's. Raises NaiadError for what does not fit. Every method is for the event loop that called `start`.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class Server:
         self._stopping: asyncio.Task[bool] | None = None
 
     async def start(self) -> None:
-        """Start the services, load the start-up models, then open the frontends.
+        """Start the services, open the frontends, then load the start-up models.
 
         Raises ModelNotReadyError when a start-up model failed and `exit-on-error` is set, and NaiadError when a
         repository cannot be read or a frontend cannot listen; the server is stopped then.
@@ -78,14 +77,16 @@ class Server:
             _logger.warning("%s", warning)
         try:
             await self._services.start(self)
+            await self._frontends.start(self)
             await load_startup_models(self._models, self.settings)
             if self._stopping is not None:
                 raise ShuttingDownError("the server was stopped while its models loaded")
-            await self._frontends.start(self)
         except BaseException:
             await self.stop()
             raise
         self._state = "READY"
+        for name, address in self._frontends.addresses.items():
+            _logger.info("%s frontend listens at %s", name, address)
         if self.settings["model-control-mode"] == "poll":
             polling = poll_repositories(self._models, self.settings["repository-poll-secs"])
             self._poller = asyncio.get_running_loop().create_task(polling)
@@ -158,9 +159,7 @@ class Server:
             ):
                 return version.stages.submit(request, deliver, streams)
             return version.submit(request, deliver, streams)
-        except NaiadError:
-            raise
-        except BaseException:
+        except BaseException:  # a NaiadError is raised as it is
             with contained(f"submitting to {label(version)}", model=version.name):
                 raise
 
@@ -190,7 +189,8 @@ class Server:
     def ready(self) -> reports.Readiness:
         """Whether the server can serve its models; with `strict-readiness` off only its own state counts."""
         if self._state != "READY":
-            return reports.Readiness(False, (f"the server is {self._state}",))
+            progress = f", {self._models.progress()}" if self._state == "STARTING" else ""
+            return reports.Readiness(False, (f"the server is {self._state}{progress}",), starting=bool(progress))
         if not self.settings["strict-readiness"]:
             return reports.Readiness(True)
         return self._models.readiness(self.settings["model-control-mode"] == "none")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from naiad._lifecycle.models import Models
 from naiad.errors import ModelNotReadyError, NotFoundError
@@ -13,13 +14,13 @@ _logger = logging.getLogger("naiad")
 async def load_startup_models(models: Models, settings: Settings) -> None:
     """Load the models that the options name; with `exit-on-error`, raises NaiadError when one or a repository fails."""
     names = tuple(settings["load-model"]) if settings["model-control-mode"] == "explicit" else ("*",)
+    failures: Sequence[str] = ()
     try:
-        await models.load_all(None if names == ("*",) else names)
+        failures = await models.load_all(None if names == ("*",) else names)
     except NotFoundError as error:
         if settings["exit-on-error"]:
             raise
         _logger.error("%s; the server is not ready", error)
-    failures = models.failures()
     if failures and settings["exit-on-error"]:
         reasons = "\n".join(f"- {reason}" for reason in failures)
         raise ModelNotReadyError(

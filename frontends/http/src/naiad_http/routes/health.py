@@ -14,6 +14,8 @@ from naiad_http.statuses import HttpError
 if TYPE_CHECKING:
     from naiad.server import ServerApi
 
+_RETRY = (("Retry-After", "1"),)
+
 
 class HealthRoutes:
     """Liveness, readiness, metadata and configuration; `stopping` says whether the frontend is about to stop."""
@@ -35,7 +37,7 @@ class HealthRoutes:
                 "health",
                 "Whether the server and its models can serve",
                 self.ready,
-                {400: "it cannot"},
+                {400: "it cannot", 503: "its models are being loaded"},
             ),
             *(
                 Operation("GET", path, "metadata", "Inputs and outputs of a model", self.model_metadata)
@@ -64,9 +66,12 @@ class HealthRoutes:
         return Response(status_code=200 if self._server.live() else 400)
 
     async def ready(self, _request: Request) -> Response:
-        """An empty 200, or an empty 400."""
+        """An empty 200, an empty 400, or a 503 with the reason while the start-up models load."""
         self._refuse_when_stopping()
-        return Response(status_code=200 if self._server.ready().ready else 400)
+        readiness = self._server.ready()
+        if readiness.starting:
+            raise HttpError(503, "; ".join(readiness.reasons), _RETRY)
+        return Response(status_code=200 if readiness.ready else 400)
 
     async def model_ready(self, request: Request) -> Response:
         """An empty 200, or a 400 with the reasons."""
@@ -100,7 +105,7 @@ class HealthRoutes:
 
     def _refuse_when_stopping(self) -> None:
         if self._stopping():
-            raise HttpError(503, "Server exiting", (("Retry-After", "1"),))
+            raise HttpError(503, "Server exiting", _RETRY)
 
 
 def _tensor(metadata: TensorMetadata) -> dict[str, Any]:
