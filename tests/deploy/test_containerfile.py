@@ -3,13 +3,22 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ..house.workspace import members
+from ..written import ECHO, infer, write_model
+
+if TYPE_CHECKING:
+    from ..conftest import ServerProcess
+
+    Serve = Callable[..., ServerProcess]
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "deploy" / "Containerfile").read_text().replace("\\\n", " ")
@@ -26,7 +35,7 @@ def test_the_build_takes_every_member() -> None:
 
 
 @pytest.mark.timeout(2 * MOST_SECONDS)
-def test_the_install_steps_give_a_command_that_starts(tmp_path: Path) -> None:
+def test_the_install_steps_give_an_entry_point_that_serves_models(tmp_path: Path, serve: "Serve") -> None:
     source, environment = tmp_path / "source", tmp_path / "environment"
     source.mkdir()
     copying = f"git ls-files -z | xargs -0 tar -c | tar -x -C {shlex.quote(str(source))}"
@@ -65,6 +74,12 @@ def test_the_install_steps_give_a_command_that_starts(tmp_path: Path) -> None:
             check=True,
         )
         assert "--http-port" in help_text.stdout
+    write_model(tmp_path / "models", "echo", ECHO)
+    server = serve(tmp_path / "models", naiad=environment / "bin" / "naiad")
+    status, document = infer(server.url, "echo", 7)
+    server.signal(signal.SIGTERM)
+
+    assert (status, document["outputs"][0]["data"], server.exit_status()) == (200, [7.0], 0)
 
 
 def test_the_image_runs_without_rights_and_what_the_entry_point_names() -> None:
