@@ -174,6 +174,15 @@ def test_the_ports_of_services_monitors_and_probes_are_the_containers() -> None:
     assert {probe["httpGet"]["port"] for probe in probes} <= ports
 
 
+def test_only_readiness_waits_for_models() -> None:
+    probes = {
+        kind: CONTAINERS["deployment"][f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")
+    }
+
+    assert [probe["path"] for probe in probes.values()] == ["/v2/health/live", "/v2/health/live", "/v2/health/ready"]
+    assert CONTAINERS["cluster-serving-runtime"]["readinessProbe"]["httpGet"]["path"] == "/v2/health/ready"
+
+
 def test_kserve_routes_grpc_to_a_port_that_says_so() -> None:
     runtime = yaml.safe_load((FOLDER / "kserve" / "cluster-serving-runtime.yaml").read_text())["spec"]
     names = [port["name"] for port in runtime["containers"][0]["ports"]]
