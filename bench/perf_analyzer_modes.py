@@ -22,12 +22,16 @@ from servers import Naiad, Running, find_peer
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """One way to run it; in its options stand `{folder}` for files, `{metrics}` (a port), and `{protocol}`."""
+    """One way to run it; in its options stand `{folder}` for files, `{metrics}` (a port), and `{protocol}`.
+
+    `tries` is above 1 where perf_analyzer itself mixes up the order of requests that need one.
+    """
 
     name: str
     protocol: str
     options: tuple[str, ...]
     model: str = "add_sub"
+    tries: int = 1
 
 
 ENSEMBLE = "three_add_sub"
@@ -42,6 +46,10 @@ _COUNTED = ("--measurement-mode", "count_windows")
 _RATE = ("--request-rate-range", "200")
 _SEQUENCES = ("--sequence-length", "20")
 _IDS = ("--sequence-id-range", "1000:2000")
+_OUT_OF_ORDER = "must specify the START flag on the first request of the sequence"
+_OVERLAPPING = ("--num-of-sequences", "8")
+"""Requests of a sequence do not wait for each other: perf_analyzer sends them in any order until its gRPC channel is
+connected, and over HTTP on several connections. The server refuses what comes before the START of its sequence."""
 _SERIAL = ("--num-of-sequences", "8", "--serial-sequences")
 _FILES = ("-f", "{folder}/{protocol}.csv", "--profile-export-file", "{folder}/{protocol}.json")
 _COUNTS = {"data": [{"COUNT": [5], "SIZE": [64]}]}
@@ -119,7 +127,7 @@ def _of_sequences() -> list[Mode]:
                 Mode(f"{start}, sync", protocol, ("--sync", "--concurrency-range", "8", *_SEQUENCES), model),
                 Mode(f"{start}, async", protocol, ("--async", "--concurrency-range", "16", *_SEQUENCES), model),
                 Mode(f"{start}, ids in a range", protocol, (*_IDS, "--concurrency-range", "4", *_SEQUENCES), model),
-                Mode(f"{start}, request rate", protocol, (*_RATE, "--num-of-sequences", "8", *_SEQUENCES), model),
+                Mode(f"{start}, request rate", protocol, (*_RATE, *_OVERLAPPING, *_SEQUENCES), model, tries=4),
                 Mode(f"{start}, request rate, serial", protocol, (*_RATE, *_SERIAL, *_SEQUENCES), model),
             ]
         streaming = ("--streaming", "--async")
@@ -166,13 +174,19 @@ def main() -> int:
 
 
 def _works(analyzer: PerfAnalyzer, running: Running, mode: Mode, folder: Path) -> bool:
-    try:
-        load = _load(analyzer, running, mode, folder)
-    except LoadError as error:
-        print(f"FAIL  {mode.name}: {error}", flush=True)
-        return False
-    print(f"pass  {mode.name}: {load.per_second:,.0f} inferences/s, p99 {load.p99_milliseconds:.2f} ms", flush=True)
-    return True
+    for further in reversed(range(mode.tries)):
+        try:
+            load = _load(analyzer, running, mode, folder)
+        except LoadError as error:
+            again = further > 0 and _OUT_OF_ORDER in str(error)
+            print(f"{'again' if again else 'FAIL'}  {mode.name}: {error}", flush=True)
+            if not again:
+                return False
+        else:
+            reached = f"{load.per_second:,.0f} inferences/s, p99 {load.p99_milliseconds:.2f} ms"
+            print(f"pass  {mode.name}: {reached}", flush=True)
+            return True
+    return False
 
 
 def _load(analyzer: PerfAnalyzer, running: Running, mode: Mode, folder: Path) -> Load:
