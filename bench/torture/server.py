@@ -124,7 +124,7 @@ def serve(naiad: Path, setup: Setup) -> Iterator[Target]:
             process = _start(naiad, repository, ports, options, setup, subprocess.PIPE if setup.unread_log else out)
             target = Target(ports, process, repository, log)
             try:
-                _wait_until_ready(target)
+                _wait_until_started(target)
                 yield target
             finally:
                 process.kill()
@@ -158,13 +158,14 @@ def _start(
     )
 
 
-def _wait_until_ready(target: Target) -> None:
+def _wait_until_started(target: Target) -> None:
+    """Wait until the models of the start are loaded, ready or not: a server that still loads them answers 503."""
     deadline = time.monotonic() + _READY_WITHIN
     while time.monotonic() < deadline:
         if not target.alive():
             raise RuntimeError(f"the server ended with {target.process.returncode}: {target.log.read_text()[-2000:]}")
         with contextlib.suppress(OSError, EOFError):
-            if ask(target.ports.http, "GET", "/v2/health/live", timeout=5).status == 200:
+            if ask(target.ports.http, "GET", "/v2/health/ready", timeout=5).status in (200, 400):
                 return
         time.sleep(0.05)
-    raise RuntimeError(f"the server was not live within {_READY_WITHIN:g} s: {target.log.read_text()[-2000:]}")
+    raise RuntimeError(f"the server had not started within {_READY_WITHIN:g} s: {target.log.read_text()[-2000:]}")

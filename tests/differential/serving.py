@@ -19,7 +19,7 @@ _STOPPED_WITHIN = 40.0
 
 
 class DiedAtStartError(RuntimeError):
-    """A server ended before it was live."""
+    """A server ended before it had started."""
 
 
 def free_ports(folder: Path) -> Ports:
@@ -37,7 +37,7 @@ def free_ports(folder: Path) -> Ports:
 
 @contextmanager
 def naiad(repository: Path, options: Sequence[str], folder: Path) -> Iterator[Ports]:
-    """Naiad from the environment that runs this, live until the block ends."""
+    """Naiad from the environment that runs this, serving until the block ends."""
     ports = free_ports(folder)
     command = [
         str(Path(sys.executable).with_name("naiad")),
@@ -55,7 +55,7 @@ def naiad(repository: Path, options: Sequence[str], folder: Path) -> Iterator[Po
 
 @contextmanager
 def peer(script: Path, repository: Path, options: Sequence[str], folder: Path) -> Iterator[Ports]:
-    """The server behind the command `SCRIPT serve REPOSITORY [OPTION...]`, live until the block ends."""
+    """The server behind the command `SCRIPT serve REPOSITORY [OPTION...]`, serving until the block ends."""
     ports = free_ports(folder)
     prefix = f"naiad_differential_{uuid4().hex}"  # of the shared memory that a server leaves behind when it dies
     command = [
@@ -92,7 +92,7 @@ def _running(command: Sequence[str], variables: dict[str, str], ports: Ports) ->
             command, stdout=out, stderr=subprocess.STDOUT, env=os.environ | variables, start_new_session=True
         )
     try:
-        _wait_until_live(process, ports, log)
+        _wait_until_started(process, ports, log)
         yield
     finally:
         _stop(process)
@@ -109,21 +109,22 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _wait_until_live(process: subprocess.Popen[bytes], ports: Ports, log: Path) -> None:
+def _wait_until_started(process: subprocess.Popen[bytes], ports: Ports, log: Path) -> None:
     deadline = time.monotonic() + _READY_WITHIN
-    while not _is_live(ports.http):
+    while not _has_started(ports.http):
         if process.poll() is not None:
             raise DiedAtStartError(f"{process.args} ended with status {process.returncode}:\n{log.read_text()[-3000:]}")
         if time.monotonic() > deadline:
-            raise RuntimeError(f"{process.args} was not live within {_READY_WITHIN:g} s; see {log}")
+            raise RuntimeError(f"{process.args} had not started within {_READY_WITHIN:g} s; see {log}")
         time.sleep(0.02)
 
 
-def _is_live(port: int) -> bool:
+def _has_started(port: int) -> bool:
+    """Whether the models of the start are loaded, well or not: a server that still loads them answers 503."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
-        connection.request("GET", "/v2/health/live")
-        return connection.getresponse().status == 200
+        connection.request("GET", "/v2/health/ready")
+        return connection.getresponse().status in (200, 400)
     except (OSError, http.client.HTTPException):
         return False
     finally:
