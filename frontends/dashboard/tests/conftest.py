@@ -44,6 +44,7 @@ class Running:
             connection.request("GET", f"/events/{view}")
             answer = connection.getresponse()
             assert (answer.status, answer.getheader("content-type")) == (200, "text/event-stream; charset=utf-8")
+            assert (answer.getheader("cache-control"), answer.getheader("x-accel-buffering")) == ("no-store", "no")
             events = []
             while len(events) < count:
                 line = answer.readline().decode().rstrip("\n")

@@ -181,7 +181,8 @@ class Dashboard:
         if self._sampler.is_full:
             headers = {"Retry-After": "10"}
             return PlainTextResponse("too many viewers, or the server is stopping; try again later\n", 503, headers)
-        return StreamingResponse(self._events(view, make), media_type="text/event-stream")
+        unbuffered = {"X-Accel-Buffering": "no"}  # reverse proxies would hold the events back
+        return StreamingResponse(self._events(view, make), headers=unbuffered, media_type="text/event-stream")
 
     async def _events(self, view: str, make: Callable[[bool], Any]) -> "AsyncGenerator[bytes, None]":
         with self._watching():
