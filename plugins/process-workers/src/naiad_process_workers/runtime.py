@@ -33,6 +33,7 @@ from naiad_process_workers.connection import Connection
 from naiad_process_workers.executor import Executions, Executor
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
 from naiad_process_workers.messages import ENDED_BY_MODEL, LINK_LOST, Kind, put_error
+from naiad_process_workers.priority import LoadPriority, is_large, lower_for_good
 from naiad_process_workers.remote_services import Caller, RemoteCalls, RemoteLog, RemoteMetrics
 from naiad_tensors.ragged import layout_of
 
@@ -44,6 +45,7 @@ class Runtime:
 
     def __init__(self, work: int, control: int) -> None:
         enter_own_process()
+        self._priority: LoadPriority | None = None
         self._executions = Executions()
         memory = self._memory = self._executions.memory
         self._control = Connection(socket.socket(fileno=control), memory)
@@ -125,6 +127,8 @@ class Runtime:
         group = groups[index] if index < len(groups) else ModelInstanceGroup()
         instance = executor.instance = self._model.instantiate(Placement(name, kind, device, group))
         executor.name = name
+        if self._priority is not None:
+            self._priority.end()
         concurrency = max(1, int(getattr(instance, "concurrency", 1)))
         members = concurrency, hasattr(instance, "ready"), hasattr(instance, "sequence_ended")
         return members, _memory_usage(self._model)
@@ -145,6 +149,8 @@ class Runtime:
         parts: dict[str, Any] = {ModelCallService.name: RemoteCalls(self._caller)}
         if metrics:
             parts[MetricsApi.name] = RemoteMetrics(self._caller)
+        if self._priority is None and is_large(Path(folder)):
+            self._priority = LoadPriority()
         return ModelContext(parse_text(config), version, Path(model), Path(folder), settings, capability, parts)
 
     def _listen(self) -> None:
@@ -188,6 +194,8 @@ class Runtime:
         """Close an instance, and the model with that of the main thread, which the server closes last."""
         executor.close()
         if executor is self._main:
+            if self._priority is not None:
+                lower_for_good()
             try:
                 if self._model is not None:
                     self._model.close()
