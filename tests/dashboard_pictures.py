@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request
 
 from playwright.sync_api import Page, sync_playwright
@@ -121,7 +122,9 @@ def serving(folder: Path) -> Iterator[tuple[str, str]]:
     with log.open("w") as output:
         process = subprocess.Popen(command, stderr=output, stdout=output)
     try:
-        yield url_of(process, log, "http"), url_of(process, log, "dashboard")
+        http = url_of(process, log, "http")
+        wait_until_ready(http)
+        yield http, url_of(process, log, "dashboard")
     finally:
         process.terminate()
         process.wait(30)
@@ -130,13 +133,24 @@ def serving(folder: Path) -> Iterator[tuple[str, str]]:
 def url_of(process: subprocess.Popen[bytes], log: Path, frontend: str) -> str:
     """Where a frontend listens, as the log says."""
     for _ in range(600):
-        hit = re.search(rf"{frontend}[^\n]*?(http://[\d.]+:\d+)", log.read_text())
+        hit = re.search(rf"\b{frontend} (http://[\d.]+:\d+)", log.read_text())
         if hit:
             return hit[1]
         if process.poll() is not None:
             break
         time.sleep(0.1)
     raise SystemExit(f"the server did not start:\n{log.read_text()}")
+
+
+def wait_until_ready(http: str) -> None:
+    """Wait until all models are loaded; the server listens before that."""
+    for _ in range(600):
+        try:
+            urllib.request.urlopen(f"{http}/v2/health/ready").close()
+            return
+        except HTTPError:
+            time.sleep(0.1)
+    raise SystemExit("the server is not ready")
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-NAIAD = """#!{python}
+COMMAND = """#!{python}
 import sys
-from naiad_cli.main import main
-sys.argv[0] = "naiad"
-sys.exit(main())
+from {module} import {function}
+sys.argv[0] = "{name}"
+sys.exit({function}())
 """
 
 
@@ -64,7 +64,7 @@ def empty(folder: Path) -> Path:
 def with_members(folder: Path, members: Iterable[str], others: Iterable[str] = ()) -> Path:
     """The command `naiad` of a new environment with these members and what they need, without the extras of any.
 
-    `others` are requirements besides, with the commands `pip` and `pytest` where they name them.
+    `others` are requirements besides, whose commands are there too.
     """
     members = members_of(["naiad-cli", *members])
     python = empty(folder)
@@ -74,13 +74,15 @@ def with_members(folder: Path, members: Iterable[str], others: Iterable[str] = (
             link(distribution, packages)
     for distribution in needed(others):
         link(distribution, packages)
-        if distribution in ("pip", "pytest"):
-            _write_command(python.with_name(distribution), f'#!/bin/sh\nexec {python} -m {distribution} "$@"\n')
-    command = python.with_name("naiad")
-    _write_command(command, NAIAD.format(python=python))
-    return command
+        _write_commands(python, distribution)
+    _write_commands(python, "naiad-cli")
+    return python.with_name("naiad")
 
 
-def _write_command(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(0o755)
+def _write_commands(python: Path, distribution: str) -> None:
+    """Write the commands of a distribution beside the interpreter that runs them."""
+    for command in metadata.distribution(distribution).entry_points.select(group="console_scripts"):
+        path = python.with_name(command.name)
+        text = COMMAND.format(python=python, module=command.module, function=command.attr, name=command.name)
+        path.write_text(text)
+        path.chmod(0o755)

@@ -5,6 +5,8 @@ block is:
 
 * `sh install`: what to install. Its packages, and those that they need, are all that the environment has.
 * `sh fails`: the commands end with an error, as the page says.
+* `text example`, `json example`: what something looks like; no command of the page prints exactly that.
+* `python part`, `pbtxt part`, `c part`: a part of a file; its syntax is checked, and what it imports.
 * `not-run: reason`: cannot run here; `python -m tests.reading` lists all of these.
 """
 
@@ -14,14 +16,17 @@ import shlex
 import socket
 import subprocess
 import time
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.error import URLError
 
 DOCS = Path(__file__).parents[1] / "docs"
-_FENCE = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PAGES = sorted(path.name for path in DOCS.glob("*.md"))
 NOT_RUN = "not-run: "
+PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002, "dashboard": 8003}
+"""The default port of each frontend, which the pages name."""
+
+_FENCE = re.compile(r"^( *)```(\w*)(?: ([^\n]*))?\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+_SERVE = re.compile(r"^(?:taskset [-\w ]+ )?naiad serve(?:[^\n]*\\\n)*[^\n]*\n?", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -35,9 +40,10 @@ class Block:
 
 
 def blocks_of(page: str) -> list[Block]:
-    """The blocks of a page of docs/ that have a language."""
+    """The blocks of a page, which is named relative to docs/."""
     blocks = []
-    for language, note, text in _FENCE.findall((DOCS / page).read_text()):
+    for indent, language, note, indented in _FENCE.findall((DOCS / page).read_text()):
+        text = re.sub(rf"^{indent}", "", indented, flags=re.MULTILINE)
         first = text.partition("\n")[0]
         named = re.fullmatch(r"# ([\w./-]+\.\w+)", first) if language != "sh" else None
         blocks.append(Block(language, note, text, named[1] if named else ""))
@@ -48,27 +54,28 @@ def packages_of(page: str) -> list[str]:
     """The requirements that the page has its reader install with pip."""
     commands = [block.text for block in blocks_of(page) if block.note == "install"]
     lines = [line.replace("--find-links dist ", "") for text in commands for line in text.splitlines()]
-    words = [shlex.split(line) for line in lines if line.startswith("pip install")]
+    words = [shlex.split(line, comments=True) for line in lines if line.startswith("pip install")]
     return [word for line in words for word in line[2:] if not word.startswith("-")]
 
 
 class Reader:
-    """Follows a page in `folder`, in the environment whose commands are in `commands`."""
+    """Follows pages in `folder`, in the environment whose commands are in `commands`."""
 
-    def __init__(self, folder: Path, commands: Path) -> None:
+    def __init__(self, folder: Path, commands: Path, **variables: str) -> None:
         self.folder = folder
         self.server: subprocess.Popen[str] | None = None
-        self.port = free_port()
+        self.ports = {name: free_port() for name in PORTS}
         path = os.pathsep.join([str(commands), "/usr/local/bin", "/usr/bin", "/bin"])
         installed = os.pathsep.join([str(folder / "naiad-polynomial" / "src"), str(folder / "site")])
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
-        self.environment = {**kept, "PATH": path, "PYTHONPATH": installed, "PYTHONDONTWRITEBYTECODE": "1"}
+        own = {"PATH": path, "PYTHONPATH": installed, "PYTHONDONTWRITEBYTECODE": "1"}
+        self.environment = {**kept, **own, **variables}
 
     def follow(self, page: str) -> None:
         """Do what the page says, from its beginning to its end. Fails where something else happens than it says."""
         printed: str | None = None
         for block in blocks_of(page):
-            if block.note == "install" or block.note.startswith(NOT_RUN):
+            if block.note in ("install", "example", "part") or block.note.startswith(NOT_RUN):
                 continue
             if block.path:
                 self.write(block)
@@ -87,24 +94,30 @@ class Reader:
     def run(self, block: Block) -> str:
         """Run the commands of a block and return what they print; `naiad serve` goes on until the next one."""
         text = block.text.replace("make serve", "naiad serve examples/models").replace(".venv/bin/", "")
-        commands, serve, rest = text.partition("naiad serve")
-        printed = ""
-        if commands.strip():
-            done = self.bash(self.adapted(commands))
-            assert (done.returncode == 0) is (block.note != "fails"), done.stdout + done.stderr
-            printed = done.stdout
-        if serve:
-            self.serve(serve + rest)
-        return printed
+        printed, after = "", 0
+        for serve in _SERVE.finditer(text):
+            printed += self.run_commands(text[after : serve.start()], block.note == "fails")
+            self.serve(serve[0])
+            after = serve.end()
+        return printed + self.run_commands(text[after:], block.note == "fails")
 
-    def adapted(self, commands: str) -> str:
-        """The commands with our free port, and an installation that needs no network."""
+    def run_commands(self, commands: str, fails: bool) -> str:
+        """Run commands that end, and return what they print."""
+        if not commands.strip():
+            return ""
+        done = self.bash(self.adapted(commands))
+        assert (done.returncode == 0) is not fails, done.stdout + done.stderr
+        return done.stdout
+
+    def adapted(self, text: str) -> str:
+        """The commands with our free ports, sockets in the folder, and an installation that needs no network."""
         offline = "pip install -q --no-deps --no-build-isolation --no-index --target site"
-        return (
-            commands.replace("localhost:8000", f"127.0.0.1:{self.port}")
-            .replace("naiad infer", f"naiad infer --url http://127.0.0.1:{self.port}")
-            .replace("pip install -e", offline)
-        )
+        text = text.replace("naiad infer", f"naiad infer --url http://127.0.0.1:{self.ports['http']}")
+        text = text.replace("pip install -e", offline).replace("pip install ./", f"{offline} ./")
+        text = text.replace("/run/naiad.sock", str(self.folder / "naiad.sock"))
+        for name, port in PORTS.items():
+            text = text.replace(f"localhost:{port}", f"127.0.0.1:{self.ports[name]}")
+        return text
 
     def bash(self, commands: str) -> "subprocess.CompletedProcess[str]":
         """Run commands, as a reader who stops at the first that fails."""
@@ -121,42 +134,32 @@ class Reader:
     def serve(self, command: str) -> None:
         """Start the server of a command in place of the earlier one, and wait until it is ready."""
         self.stop()
-        ports = [
-            "--http-port",
-            str(self.port),
-            "--http-address",
-            "127.0.0.1",
-            "--grpc-port",
-            "0",
-            "--metrics-port",
-            "0",
-        ]
+        text = self.adapted(command).strip()
+        options = [f"--{name}-port={port}" for name, port in self.ports.items()]
+        unix = re.search(r"--http-address=unix:(\S+)", text)
+        if unix is None:
+            options.append("--http-address=127.0.0.1")
         log = self.folder / "server.log"
         with log.open("w") as opened:
             self.server = subprocess.Popen(
-                ["bash", "-c", f"exec {command.strip()} {shlex.join([*ports, '--dashboard-port', '0'])}"],
+                ["bash", "-c", f"exec {text} {shlex.join(options)}"],
                 cwd=self.folder,
                 env=self.environment,
                 stdout=opened,
                 stderr=subprocess.STDOUT,
                 text=True,
             )
+        scheme = "https" if "--http-use-ssl" in text else "http"
+        through = f"--unix-socket {unix[1]}" if unix else ""
+        ready = f"curl -skf {through} {scheme}://127.0.0.1:{self.ports['http']}/v2/health/ready"
         deadline = time.monotonic() + 60
-        while not self.is_ready():
+        while self.bash(ready).returncode:
             try:
                 ended = self.server.wait(0.1)
             except subprocess.TimeoutExpired:  # it still runs, and has no way to call us
                 ended = None
             assert ended is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
-
-    def is_ready(self) -> bool:
-        """Whether the server is."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v2/health/ready", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except (URLError, OSError):
-            return False
 
     def stop(self) -> None:
         """End the server, which must end well."""
@@ -182,10 +185,10 @@ def assert_printed(printed: str, expected: str) -> None:
 
 def main() -> None:
     """Print every block that is not run, and why."""
-    for path in sorted(DOCS.glob("*.md")):
-        for block in blocks_of(path.name):
+    for page in PAGES:
+        for block in blocks_of(page):
             if block.note.startswith(NOT_RUN):
-                print(f"{path.name}: {block.text.splitlines()[0]}\n    {block.note.removeprefix(NOT_RUN)}")
+                print(f"{page}: {block.text.splitlines()[0]}\n    {block.note.removeprefix(NOT_RUN)}")
 
 
 if __name__ == "__main__":

@@ -122,7 +122,9 @@ def test_make_targets_that_are_named_are_there() -> None:
 
 
 def test_options_in_commands_that_are_shown_are_there() -> None:
-    blocks = "\n".join(block for page in PAGES.values() for block in re.findall(r"```\w*\n(.*?)```", page, re.DOTALL))
+    blocks = "\n".join(
+        block for page in PAGES.values() for block in re.findall(r"```[^\n]*\n(.*?)```", page, re.DOTALL)
+    )
     commands = [line for line in blocks.splitlines() if "naiad serve" in line]
     report = {name for line in commands for name in re.findall(r"--([a-z0-9-]+)", line)}
 

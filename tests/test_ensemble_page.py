@@ -74,7 +74,7 @@ def test_steps_that_need_nothing_of_each_other_run_at_the_same_time() -> None:
 
 
 def test_the_configurations_of_the_page_are_sound() -> None:
-    written = [block for block in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL) if "ensemble_scheduling" in block]
+    written = [block for block in re.findall(r"```pbtxt\n(.*?)```", PAGE, re.DOTALL) if "ensemble_scheduling" in block]
 
     assert written
     for block in written:

@@ -26,7 +26,7 @@ STATE = re.compile(r"  state \[.*?\n  \]\n", re.DOTALL)
 
 
 def blocks(section: str) -> list[str]:
-    return re.findall(r"```\n(.*?)```", SECTIONS[section], re.DOTALL)
+    return re.findall(r"```pbtxt(?: part)?\n(.*?)```", SECTIONS[section], re.DOTALL)
 
 
 def rows(section: str) -> list[dict[str, str]]:
@@ -91,7 +91,7 @@ def test_each_way_to_begin_goes_as_its_table_says(tmp_path: Path, section: str) 
 
 
 def test_a_state_that_is_listed_as_an_output_is_seen_by_clients(tmp_path: Path) -> None:
-    (fragment,) = re.findall(r"## Seeing a state\n.*?```\n(.*?)```", PAGE, re.DOTALL)
+    (fragment,) = re.findall(r"## Seeing a state\n.*?```pbtxt\n(.*?)```", PAGE, re.DOTALL)
     (whole,) = blocks("Without an initial state")
     (old,) = re.findall(r"^output .*\n", whole, re.MULTILINE)
     model = tmp_path / "accumulator"

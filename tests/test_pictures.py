@@ -13,7 +13,7 @@ NAIAD = Path(sys.executable).with_name("naiad")
 PAGES = "\n".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
 COMMANDS = {
     name: line
-    for line, name in re.findall(r"^\$ naiad (simulate .* --svg docs/pictures/([\w-]+)\.svg.*)$", PAGES, re.MULTILINE)
+    for line, name in re.findall(r"^naiad (simulate .* --svg docs/pictures/([\w-]+)\.svg.*)$", PAGES, re.MULTILINE)
 }
 
 

@@ -15,7 +15,7 @@ BATCHING = "max_batch_size: 8 dynamic_batching { preferred_batch_size: [ 3 ] max
 
 def test_the_example_of_the_page_is_a_model(tmp_path):
     (source,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    (config,) = re.findall(r"```\n(name: .*?)```", PAGE, re.DOTALL)
+    (config,) = re.findall(r"```pbtxt\n(name: .*?)```", PAGE, re.DOTALL)
     for replaced in ("dynamic_batching { }", "max_batch_size: 32"):
         config = config.replace(replaced, "")
     (tmp_path / "lookup" / "1").mkdir(parents=True)

@@ -9,9 +9,11 @@ import pytest
 from naiad import PluginRegistry
 from naiad_cli.main import main
 
+from .reading import assert_printed, blocks_of
+
 PAGE = (Path(__file__).parents[1] / "docs" / "schedulers.md").read_text()
-FENCED = PAGE.split("```")[1::2]
-CODE = [block.removeprefix("python\n") for block in FENCED if block.startswith("python\n")]
+BLOCKS = blocks_of("schedulers.md")
+CODE = [block.text for block in BLOCKS if block.language == "python"]
 
 
 @pytest.fixture
@@ -41,15 +43,11 @@ def test_the_tests_of_the_page_pass(page: ModuleType) -> None:
 def test_the_simulation_of_the_page_prints_what_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (index,) = (
-        index for index, block in enumerate(FENCED) if block.strip().startswith("$ naiad simulate config.pbtxt")
-    )
-    config, shown = (block.strip() for block in FENCED[index - 1 : index + 1])
-    (tmp_path / "config.pbtxt").write_text(config)
+    index, config = next((index, block) for index, block in enumerate(BLOCKS) if block.path == "config.pbtxt")
+    command, shown = BLOCKS[index + 1 : index + 3]
+    (tmp_path / "config.pbtxt").write_text(config.text)
     monkeypatch.chdir(tmp_path)
-    command, *lines = shown.splitlines()
 
-    assert main(shlex.split(command)[2:]) == 0
+    assert main(shlex.split(command.text)[1:]) == 0
 
-    printed = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if line not in (*printed, "…")] == []
+    assert_printed(capsys.readouterr().out, shown.text)

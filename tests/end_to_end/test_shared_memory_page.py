@@ -14,7 +14,7 @@ PROJECT = Path(__file__).parents[2]
 def test_the_program_of_the_page_prints_what_the_page_says(tmp_path: Path) -> None:
     page = (PROJECT / "docs" / "shared_memory.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (printed,) = re.findall(r"```\n(\[\[.*?)```", page, re.DOTALL)
+    (printed,) = re.findall(r"```text\n(\[\[.*?)```", page, re.DOTALL)
     example = tmp_path / "models" / "add_sub" / "1"
     example.mkdir(parents=True)
     (example / "model.py").write_bytes((PROJECT / "examples/models/add_sub/1/model.py").read_bytes())

@@ -40,7 +40,7 @@ def defined(name: str) -> Any:
 
 
 def test_the_configuration_of_the_page_is_valid() -> None:
-    (text,) = (block for block in blocks("") if "sequence_batching" in block)
+    (text,) = (block for block in blocks("pbtxt") if "sequence_batching" in block)
 
     assert not list(problems(parse_text(f'name: "m" backend: "b" max_batch_size: 8 {text}')))
 

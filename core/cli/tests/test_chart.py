@@ -39,7 +39,7 @@ def test_every_phase_is_a_row_and_they_meet() -> None:
 def test_the_page_shows_the_chart_as_it_is_drawn() -> None:
     page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text(encoding="utf-8")
 
-    (shown,) = re.findall(r"```\n(Phase .*?)```", page, re.DOTALL)
+    (shown,) = re.findall(r"```text example\n(Phase .*?)```", page, re.DOTALL)
 
     assert drawn(PLAIN) == shown.splitlines()
 

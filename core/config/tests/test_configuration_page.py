@@ -38,7 +38,7 @@ def test_every_value_of_an_enum_is_on_the_page():
 
 
 def test_the_example_is_valid():
-    example = re.search(r"```\n(name: .*?)```", PAGE, re.DOTALL).group(1)
+    example = re.search(r"```pbtxt\n(name: .*?)```", PAGE, re.DOTALL).group(1)
 
     assert problems(parse_text(example)) == ()
 
