@@ -44,7 +44,8 @@ def test_an_order_that_no_replica_was_there_for_is_no_success() -> None:
 
 
 @pytest.mark.parametrize(
-    ("waiting", "now", "replicas"), [(0, 3, 2), (0, 1, 1), (3, 2, 2), (16, 1, 2), (17, 1, 3), (100, 5, 13)]
+    ("waiting", "now", "replicas"),
+    [(0, 3, 2), (0, 1, 1), (0.7, 3, 2), (0.9, 3, 3), (3, 2, 2), (16, 1, 2), (17, 1, 3), (100, 5, 13)],
 )
 def test_a_group_scales_by_the_requests_that_wait(waiting: float, now: int, replicas: int) -> None:
     assert replicas_for(waiting, 8.0, now) == replicas

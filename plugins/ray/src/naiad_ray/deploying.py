@@ -4,6 +4,7 @@ import os
 
 import ray
 from ray import serve
+from ray.exceptions import GetTimeoutError, RayActorError
 from ray.serve.config import HTTPOptions, ProxyLocation, gRPCOptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -13,12 +14,15 @@ from naiad_ray.application import build
 from naiad_ray.description import Description
 
 SERVICE_FUNCTION = "naiad_ray.grpc_service.add_service"
+_NODE_IS_LATE = "timed out during startup"
+_PROXY_SECONDS = "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S"
 
 
 def connect(address: str | None, *, detach: bool) -> None:
     """Connect to the cluster at `address` ("auto": the running one); None also starts one on this machine.
 
-    Raises UnavailableError if there is none. A cluster that this process starts ends with it, so `detach` needs one.
+    Raises UnavailableError if there is none, or if one does not start in time. A cluster that this process starts ends
+    with it, so `detach` needs one.
     """
     if ray.is_initialized():
         return
@@ -27,6 +31,13 @@ def connect(address: str | None, *, detach: bool) -> None:
     except ConnectionError as error:
         raise UnavailableError(
             f"there is no Ray cluster at '{address or 'auto'}': start one with ray start --head, or name its address"
+        ) from error
+    except Exception as error:  # Ray has no class of its own for this
+        if _NODE_IS_LATE not in str(error):
+            raise
+        raise UnavailableError(
+            "Ray did not start on this machine within the 30 seconds that it gives itself, which a busy machine may "
+            "exceed: try again, or start it before with ray start --head"
         ) from error
 
 
@@ -38,18 +49,29 @@ def deploy(description: Description) -> None:
     """
     if description.ingress == "haproxy":
         haproxy.require(description, _variable_by_node())
-    serve.start(
-        proxy_location=ProxyLocation.EveryNode,
-        http_options=HTTPOptions(host=description.http.host, port=description.http.port),
-        grpc_options=gRPCOptions(port=description.grpc.port, grpc_servicer_functions=[SERVICE_FUNCTION])
-        if description.grpc
-        else None,
-    )
+    _start(description)
     application = build(description)
     try:
         serve.run(application, name=description.name, route_prefix="/")
     except RuntimeError as error:
         raise UnavailableError(f"application '{description.name}' did not start: {_reasons(description)}") from error
+
+
+def _start(description: Description) -> None:
+    """Start Ray Serve where it does not run."""
+    try:
+        serve.start(
+            proxy_location=ProxyLocation.EveryNode,
+            http_options=HTTPOptions(host=description.http.host, port=description.http.port),
+            grpc_options=gRPCOptions(port=description.grpc.port, grpc_servicer_functions=[SERVICE_FUNCTION])
+            if description.grpc
+            else None,
+        )
+    except (RayActorError, GetTimeoutError) as error:
+        raise UnavailableError(
+            "Ray Serve's proxy on this node did not start in time: its port may be in use, or the machine is too busy; "
+            f"{_PROXY_SECONDS}, on every node, is how many seconds it has (default 5)"
+        ) from error
 
 
 def _variable_by_node() -> dict[str, str]:

@@ -14,6 +14,7 @@ from naiad_ray.local import LocalServer
 from naiad_ray.membership import Membership
 from naiad_ray.peeking import model_of_message
 from naiad_ray.raw import GrpcRequest, HttpRequest, RawAnswer
+from naiad_ray.scaling import QUEUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Replica:
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
         """The requests that wait in the queues of models, for groups that scale by them."""
-        return {"queue": float(sum(report.waiting for report in self._local.server.version_reports()))}
+        return {QUEUE: float(sum(report.waiting for report in self._local.server.version_reports()))}
 
     async def __del__(self) -> None:
         if hasattr(self, "_membership"):

@@ -6,6 +6,9 @@ from typing import Any
 QUEUE = "queue"
 """The name of the metric that replicas report."""
 
+FEW = 0.1
+"""The part of the target of one replica below which a whole group counts as without a queue."""
+
 
 class ByQueue:
     """The policy: so many replicas that `target` requests wait in each."""
@@ -20,10 +23,11 @@ class ByQueue:
 
 
 def replicas_for(waiting: float, target: float, now: int) -> int:
-    """The replicas for so many waiting requests. An empty queue takes one replica away at a time.
+    """The replicas for so many waiting requests. Without a queue there is one replica less at a time.
 
-    A queue that is shorter than its target, but not empty, says that the replicas are just enough.
+    A queue that is shorter than its target says that the replicas are just enough: the length of a queue does not tell
+    how many of them could go.
     """
-    if waiting <= 0:
+    if waiting < FEW * target:
         return max(1, now - 1)
     return max(now, ceil(waiting / target))

@@ -1,7 +1,10 @@
 """The cluster as tests see it: applications, processes of Ray, clients of either protocol, and load."""
 
+import itertools
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +18,10 @@ import tritonclient.grpc as grpcclient
 import tritonclient.http as httpclient
 from tritonclient.utils import InferenceServerException
 
+from .models import ECHO
+
 APPLICATION = "naiad"
+_NUMBERS = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,22 @@ class Application:
         from naiad_ray.reading import read_description
 
         deploy(read_description(self.folder))
+
+    def update(self) -> float:
+        """Have the model `echo` add a number to its input, the result, in replicas that come up from now on."""
+        number = float(next(_NUMBERS))
+        source = self.folder / "models" / "echo" / "1" / "model.py"
+        source.write_text(ECHO.replace("return x", f"return x + {number}"))
+        return number
+
+    def scale(self, text: str) -> None:
+        """Deploy with that `replicas: …` or `autoscale: …` as the last line of the file."""
+        file = self.folder / "naiad-ray.yaml"
+        lines = [
+            line for line in file.read_text().splitlines() if not line.lstrip().startswith(("replicas:", "autoscale:"))
+        ]
+        file.write_text("\n".join([*lines, f"    {text}", ""]))
+        self.bring_up()
 
     def client(self, module: ModuleType) -> Any:
         """A client of that module of Triton's library."""
@@ -101,7 +123,18 @@ def replicas_of(deployment: str) -> int:
     return int(serve.status().applications[APPLICATION].deployments[deployment].replica_states.get("RUNNING", 0))
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 90.0) -> float:
+def run_command(*words: str, address: str) -> str:
+    """What a command of this environment prints, with a cluster as the running one. It must end well."""
+    command = [str(Path(sys.executable).with_name(words[0])), *words[1:]]
+    environment = {**os.environ, "RAY_ADDRESS": address}
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 240.0) -> float:
     """The seconds until the condition holds."""
     start = time.monotonic()
     while not condition():

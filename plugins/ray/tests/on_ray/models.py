@@ -62,7 +62,7 @@ drain_seconds: 10
 front_desk: {{num_cpus: 0.1, labels: {{row: back}}, surge_percent: 100}}
 groups:
   - {{name: state, models: [till, echo], replicas: 2, num_cpus: 0.6}}
-  - {{name: rest, num_cpus: 0.1, labels: {{row: back}}}}
+  - {{name: rest, num_cpus: 0.1, num_gpus: 0.5}}
 """
 
 ONE_GROUP = """
@@ -75,7 +75,6 @@ groups:
   - name: only
     models: [echo, words]
     num_cpus: 0.33
-    {scale}
 """
 
 

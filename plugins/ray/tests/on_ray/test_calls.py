@@ -1,4 +1,4 @@
-"""The public calls of unmodified clients, answered by groups behind a front desk, or by a group alone."""
+"""The public calls of unmodified clients, answered by groups behind a front desk."""
 
 import inspect
 import queue
@@ -17,7 +17,7 @@ from tritonclient.utils import InferenceServerException
 from .applications import Application, tensor, text
 
 # grpcio and Ray warn of what these tests are not about
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(300), pytest.mark.filterwarnings("default")]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(600), pytest.mark.filterwarnings("default")]
 
 CLIENTS = [pytest.param(httpclient, id="http"), pytest.param(grpcclient, id="grpc")]
 SHARED_MEMORY = {f"{verb}_{kind}_shared_memory" for verb in ("register", "unregister") for kind in ("system", "cuda")}
@@ -67,7 +67,7 @@ def infer_later(module: ModuleType, client: Any) -> Any:
     return result
 
 
-def every_call_is_answered(module: ModuleType, application: Application) -> None:
+def check_every_call(module: ModuleType, application: Application) -> None:
     client = application.client(module)
     methods = {name for name, _ in inspect.getmembers(type(client), callable) if not name.startswith("_")} - LOCAL
 
@@ -87,7 +87,7 @@ def every_call_is_answered(module: ModuleType, application: Application) -> None
 
 @pytest.mark.parametrize("module", CLIENTS)
 def test_every_method_of_a_client_is_answered_by_groups(module: ModuleType, shop: Application) -> None:
-    every_call_is_answered(module, shop)
+    check_every_call(module, shop)
 
 
 @pytest.mark.parametrize("module", CLIENTS)
@@ -172,6 +172,26 @@ def test_the_statistics_are_those_of_all_replicas(shop: Application) -> None:
     assert len(client.get_inference_statistics()["model_stats"]) == 4
 
 
+def test_a_group_takes_its_part_of_a_gpu(shop: Application) -> None:
+    import ray
+
+    assert (ray.cluster_resources()["GPU"], ray.available_resources()["GPU"]) == (1.0, 0.5)
+
+
 @pytest.mark.parametrize("module", CLIENTS)
-def test_every_method_of_a_client_is_answered_by_one_group_alone(module: ModuleType, group: Application) -> None:
-    every_call_is_answered(module, group)
+def test_a_changed_setting_is_that_of_every_replica(module: ModuleType, shop: Application) -> None:
+    client = shop.client(module)
+
+    def levels() -> set[int]:
+        """Those that ten replicas answer, each chosen by chance."""
+        answers = [client.get_log_settings() for _ in range(10)]
+        return {
+            each["log_verbose_level"] if isinstance(each, dict) else each.settings["log_verbose_level"].uint32_param
+            for each in answers
+        }
+
+    client.update_log_settings({"log_verbose_level": 1})
+    changed = levels()
+    client.update_log_settings({"log_verbose_level": 0})
+
+    assert (changed, levels()) == ({1}, {0})

@@ -25,7 +25,7 @@ from .applications import (
 from .conftest import Nodes
 
 # grpcio and Ray warn of what these tests are not about
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(300), pytest.mark.filterwarnings("default")]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(600), pytest.mark.filterwarnings("default")]
 
 CONTROLLER = "ray::ServeController"
 THREADS = 4

@@ -18,11 +18,11 @@ import tritonclient.grpc as grpcclient
 import tritonclient.http as httpclient
 
 from .applications import Application, pids_of, tensor, wait_until
-from .conftest import free_port
+from .conftest import ENVIRONMENT, free_port
 from .models import write_models
 
 # grpcio warns of what these tests are not about
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(300), pytest.mark.filterwarnings("default")]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(600), pytest.mark.filterwarnings("default")]
 
 FILE = """
 repository: models
@@ -39,6 +39,23 @@ def programs() -> list[int]:
     return pids_of(str(Path(sys.prefix, "lib")), PROGRAM)
 
 
+def up(command: list[str], environment: dict[str, str], log: Path) -> "subprocess.Popen[bytes]":
+    """The process of `naiad ray up`, whose application runs; another where Ray did not start in time."""
+    for remaining in (2, 1, 0):
+        with log.open("wb") as file:
+            process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
+        try:
+            wait_until(lambda: process.poll() is not None or "application 'naiad' runs\n" in log.read_text())  # noqa: B023
+        except BaseException:
+            process.kill()
+            raise
+        if process.poll() is None:
+            return process
+        assert remaining, log.read_text()[-2000:]
+        assert "Ray did not start on this machine" in log.read_text(), log.read_text()[-2000:]
+    raise AssertionError
+
+
 @pytest.fixture(scope="module")
 def behind_haproxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
     """An application behind HAProxy, with its cluster in processes that end with the tests."""
@@ -48,6 +65,7 @@ def behind_haproxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Applica
     (folder / "naiad-ray.yaml").write_text(FILE.format(http=http, grpc=grpc))
     short = tempfile.mkdtemp()  # the path of a socket has 97 characters at most
     environment = {
+        **ENVIRONMENT,
         "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": f"{short}/haproxy.cfg",
         "RAY_SERVE_HAPROXY_SOCKET_PATH": f"{short}/admin.sock",
         "RAY_SERVE_HAPROXY_METRICS_PORT": str(free_port()),
@@ -55,21 +73,14 @@ def behind_haproxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Applica
         "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "1",
     }
     command = [str(Path(sys.executable).with_name("naiad")), "ray", "up", "--address", "local", str(folder)]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=log, text=True
-        )
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(3)]
-        try:
-            assert "application 'naiad' runs\n" in lines, (folder / "log").read_text()[-2000:]
-            yield Application(folder, f"127.0.0.1:{http}", f"127.0.0.1:{grpc}")
-        finally:
-            process.send_signal(signal.SIGTERM)
-            status = process.wait(60)
-            process.stdout.close()
-        assert status == 0, (folder / "log").read_text()[-2000:]
-        wait_until(lambda: not programs())
+    process = up(command, {**os.environ, **environment}, folder / "log")
+    try:
+        yield Application(folder, f"127.0.0.1:{http}", f"127.0.0.1:{grpc}")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(240)
+    assert status == 0, (folder / "log").read_text()[-2000:]
+    wait_until(lambda: not programs())
     shutil.rmtree(short)
 
 
