@@ -13,7 +13,7 @@ _PHASES = (
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One bar: `kind` is queue, input, infer, output, cache or step, times are seconds since the request came."""
+    """One bar: `kind` is queue, input, infer, output, answer, cache or step; times are seconds since the request."""
 
     label: str
     kind: str
@@ -21,13 +21,15 @@ class Span:
     end: float
 
 
-def spans(timeline: Mapping[str, Any]) -> list[Span]:
-    """The bars of a request, those of its steps after its own."""
-    return list(_spans(timeline, "", _seconds(timeline, "answered")))
+def spans(timeline: Mapping[str, Any], total: float) -> list[Span]:
+    """The bars of a request that took `total` seconds, those of its steps after its own."""
+    return list(_spans(timeline, "", total))
 
 
 def _spans(course: Mapping[str, Any], prefix: str, end: float) -> Iterator[Span]:
     waited = _seconds(course, "queued")
+    if not any(course.get(key) for key in ("cache", "executions", "steps")):
+        yield Span(f"{prefix}queue", "queue", waited, end)  # it failed before an execution
     if "cache" in course:
         yield Span(f"{prefix}cache {course['cache']}", "cache", waited, _seconds(course, "looked_up"))
     for execution in course.get("executions", ()):
@@ -37,6 +39,8 @@ def _spans(course: Mapping[str, Any], prefix: str, end: float) -> Iterator[Span]
             if done in execution:
                 yield Span(f"{prefix}{kind}", kind, _seconds(execution, begin), _seconds(execution, done))
                 waited = _seconds(execution, done)
+    if course.get("executions") and waited < end:
+        yield Span(f"{prefix}answer", "answer", waited, end)
     for step in course.get("steps", ()):
         answered = _seconds(step, "answered") if "answered" in step else end
         yield Span(f"{prefix}{step['model']}", "step", _seconds(step, "queued"), answered)

@@ -41,8 +41,8 @@ PAGE_HEADERS = {
 """The headers of each of these pages."""
 
 
-def root_page(name: str, version: str, dashboard: str) -> str:
-    """The page at `/`; `dashboard` is its URL, "" without one."""
+def root_page(name: str, version: str, dashboard: str, links: Sequence[tuple[str, str]]) -> str:
+    """The page at `/`; `dashboard` is its URL, "" without one, and `links` are models with the pages about them."""
     seen = f'<a href="{escape(dashboard)}">{escape(dashboard)}</a>' if dashboard else "not served"
     return _page(
         name,
@@ -50,7 +50,8 @@ def root_page(name: str, version: str, dashboard: str) -> str:
         "<p>An inference server with the Open Inference Protocol (KServe v2).</p><ul>"
         f"<li>Dashboard: {seen}</li>"
         '<li>API: <a href="docs">docs</a>, <a href="openapi.json">openapi.json</a></li>'
-        '<li>Server: <a href="v2">v2</a>, <a href="v2/models/stats">v2/models/stats</a></li></ul>',
+        '<li>Server: <a href="v2">v2</a>, <a href="v2/models/stats">v2/models/stats</a></li></ul>'
+        + (_models(links) or "<p>No model is ready.</p>"),
     )
 
 
@@ -58,14 +59,18 @@ def api_page(document: Mapping[str, Any], source: str, links: Sequence[tuple[str
     """The page of an OpenAPI document, which `source` links to; `links` are the texts and targets of others."""
     parts = [f"<h1>{escape(document['info']['title'])} <small>{escape(document['info']['version'])}</small></h1>"]
     parts.append(f"<p>{escape(document['info']['description'])}. <a href={_quoted(source)}>openapi.json</a></p>")
-    if links:
-        items = "".join(f"<li><a href={_quoted(target)}>{escape(text)}</a></li>" for text, target in links)
-        parts.append(f"<h2>Models</h2><ul>{items}</ul>")
+    parts.append(_models(links))
     schemas = document["components"]["schemas"]
     for tag, operations in _by_tag(document).items():
         parts.append(f"<h2>{escape(tag)}</h2>")
         parts += ["".join(_operation(method, path, each, schemas)) for method, path, each in operations]
     return _page(document["info"]["title"], "\n".join(parts))
+
+
+def _models(links: Sequence[tuple[str, str]]) -> str:
+    """A list of models that links to their pages; "" for none."""
+    items = "".join(f"<li><a href={_quoted(target)}>{escape(text)}</a></li>" for text, target in links)
+    return f"<h2>Models</h2><ul>{items}</ul>" if items else ""
 
 
 def _by_tag(document: Mapping[str, Any]) -> dict[str, list[tuple[str, str, Mapping[str, Any]]]]:

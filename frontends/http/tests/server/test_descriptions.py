@@ -21,6 +21,7 @@ def test_the_root_is_json_for_programs_and_a_page_for_browsers(server):
     assert headers["content-type"] == "text/html; charset=utf-8"
     assert headers["content-security-policy"] == PAGE_HEADERS["Content-Security-Policy"]
     assert b"Dashboard: not served" in page
+    assert b'<a href="docs/add_sub">add_sub</a>' in page
 
 
 def test_the_root_points_to_the_dashboard_while_it_listens(start_server):

@@ -65,7 +65,7 @@ function Trace() {
       <div class="row"><label for="traced">Model</label><input id="traced" name="model" list="names" placeholder="all without their own" /></div>
       ${["TIMESTAMPS", "TENSORS"].map((level) => html`<label class="row"><input type="checkbox" name="trace_level" value=${level} checked=${trace.trace_level.includes(level)} /> ${level.toLowerCase()}</label>`)}
       <div class="row"><label for="rate">one request in</label><input id="rate" type="number" name="trace_rate" min="0" value=${trace.trace_rate} />
-        <label for="count">at most</label><input id="count" type="number" name="trace_count" min="-1" value=${trace.trace_count} /></div>
+        <label for="count">at most (-1: any number)</label><input id="count" type="number" name="trace_count" min="-1" value=${trace.trace_count} /></div>
       <button class="primary" disabled=${outcome.busy}>Change the traces</button></form></section>`;
 }
 

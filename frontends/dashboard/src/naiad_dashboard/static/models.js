@@ -9,8 +9,8 @@ let filter = "";
 function Row({ row }) {
   return html`<tr key=${`${row.model} ${row.version}`}>
     <th scope="row"><a href=${modelPath(row.model, row.version)}>${row.model}</a> <small>${[row.version ? `v${row.version}` : "", row.kind].filter(Boolean).join(" · ")}</small></th>
-    <td data-label="State"><${State} state=${row.state} />${row.reason && html`<small class="reason">${row.reason}</small>`}</td>
-    ${row.rate === undefined ? html`<td colspan="8"></td>` : html`
+    <td data-label="State" colspan=${row.rate === undefined ? 9 : undefined}><${State} state=${row.state} />${row.reason && html`<small class="reason">${row.reason}</small>`}</td>
+    ${row.rate !== undefined && html`
       <td class="number" data-label="Requests / s">${number(row.rate)}</td>
       <td class="sparkcell"><svg class="spark" viewBox="0 0 90 20" aria-hidden="true"><path d=${spark(row.spark)} /></svg></td>
       <td class="number" data-label="p50">${seconds(row.p50)}</td>

@@ -8,8 +8,10 @@ function spansOf(course, prefix, end) {
   const at = (entry, key) => (entry[key] ?? 0) / 1e6;
   const spans = [];
   let waited = at(course, "queued");
+  const executions = course.executions ?? [];
+  if (!course.cache && !executions.length && !course.steps?.length) spans.push({ label: `${prefix}queue`, kind: "queue", start: waited, end });
   if (course.cache) spans.push({ label: `${prefix}cache ${course.cache}`, kind: "cache", start: waited, end: at(course, "looked_up") });
-  for (const execution of course.executions ?? []) {
+  for (const execution of executions) {
     spans.push({ label: `${prefix}queue`, kind: "queue", start: waited, end: at(execution, "started") });
     for (const [kind, begin, done] of PHASES) {
       if (done in execution) {
@@ -18,6 +20,7 @@ function spansOf(course, prefix, end) {
       }
     }
   }
+  if (executions.length && waited < end) spans.push({ label: `${prefix}answer`, kind: "answer", start: waited, end });
   for (const step of course.steps ?? []) {
     const answered = "answered" in step ? at(step, "answered") : end;
     spans.push({ label: prefix + step.model, kind: "step", start: at(step, "queued"), end: answered });
@@ -29,7 +32,7 @@ function spansOf(course, prefix, end) {
 const short = (text) => (text.length > 26 ? `${text.slice(0, 25)}…` : text);
 
 export function Timeline({ timeline, total }) {
-  const spans = spansOf(timeline, "", (timeline.answered ?? 0) / 1e6);
+  const spans = spansOf(timeline, "", total);
   const x = (time) => (170 + (time / total) * 460).toFixed(1);
   const bottom = spans.length * 22 + 15;
   return html`<svg class="timeline" viewBox=${`0 0 640 ${bottom + 3}`} role="img" aria-label=${`Timeline of ${seconds(total)}`}>

@@ -40,7 +40,8 @@ class DescriptionRoutes:
         metadata = self._server.metadata()
         dashboard = dashboard_url(self._server, request.url.hostname or "localhost")
         if "text/html" in request.headers.get("accept", ""):
-            return HTMLResponse(root_page(metadata.name, metadata.version, dashboard), headers=PAGE_HEADERS)
+            page = root_page(metadata.name, metadata.version, dashboard, self._links())
+            return HTMLResponse(page, headers=PAGE_HEADERS)
         links = {"docs": "/docs", "openapi": "/openapi.json", "dashboard": dashboard or None}
         return as_json({"name": metadata.name, "version": metadata.version, **links})
 
@@ -54,15 +55,18 @@ class DescriptionRoutes:
 
     async def page(self, _request: Request) -> Response:
         """The description of all operations, with links to those of the models that are ready."""
-        names = sorted({each.name for each in self._server.index(ready=True)})
-        links = [(name, f"docs/{quote(name, safe='')}") for name in names]
-        return HTMLResponse(api_page(self._document(), "openapi.json", links), headers=PAGE_HEADERS)
+        return HTMLResponse(api_page(self._document(), "openapi.json", self._links()), headers=PAGE_HEADERS)
 
     async def model_page(self, request: Request) -> Response:
         """The description of a model as a page."""
         name, _ = model_of(request)
         source = f"../v2/models/{quote(name, safe='')}/openapi.json"
         return HTMLResponse(api_page(self._describe(name, 0), source, ()), headers=PAGE_HEADERS)
+
+    def _links(self) -> list[tuple[str, str]]:
+        """The models that are ready, and where their pages are."""
+        names = sorted({each.name for each in self._server.index(ready=True)})
+        return [(name, f"docs/{quote(name, safe='')}") for name in names]
 
     def _describe(self, name: str, version: int) -> dict[str, Any]:
         policy = self._server.model_config(name, version).model_transaction_policy
