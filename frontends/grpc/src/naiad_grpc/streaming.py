@@ -71,6 +71,9 @@ class InferStream:
         self._ready = ReadyMessages(MOST_READY, MOST_READY_BYTES, self._budget)
         self._open: set[StreamRequest] = set()
         self._open_size = 0
+        self._uncharged = (
+            0  # the bytes of open requests that are not in the budget: each is small, but there may be many
+        )
         self._order: deque[StreamRequest] = deque()
         self._finished = False
         self._failure: RpcError | None = None
@@ -105,7 +108,7 @@ class InferStream:
         request: Request | None = None
         charged = 0
         try:
-            if len(message) > UNCHARGED_BYTES:
+            if self._uncharged + len(message) > UNCHARGED_BYTES:
                 self._budget.reserve(len(message))
                 charged = len(message)
             request, form = self._intake.read(message, self._caller, decoded)
@@ -249,6 +252,8 @@ class InferStream:
     def _admit(self, stream_request: StreamRequest) -> StreamRequest:
         self._open.add(stream_request)
         self._open_size += stream_request.size
+        if not stream_request.charged:
+            self._uncharged += stream_request.size
         if not stream_request.decoupled:
             self._order.append(stream_request)
         return stream_request
@@ -263,9 +268,15 @@ class InferStream:
         stream_request.answer = message
         size = sum(map(len, message))
         self._open_size += size - stream_request.size  # it now holds its response instead of its request
-        stream_request.size = size
-        if stream_request.charged or size > UNCHARGED_BYTES:
+        if stream_request.charged:
             self._charge(stream_request, size)
+        else:
+            self._uncharged -= stream_request.size
+            if self._uncharged + size > UNCHARGED_BYTES:
+                self._charge(stream_request, size)
+            else:
+                self._uncharged += size
+        stream_request.size = size
         while self._order and (answer := self._order[0].answer) is not None:
             first = self._order.popleft()
             self._push(first, answer)
@@ -293,6 +304,8 @@ class InferStream:
         self._open_size -= stream_request.size
         if stream_request.charged:
             self._charge(stream_request, 0)
+        else:
+            self._uncharged -= stream_request.size
         stream_request.end()
         if was_full:
             self.on_room()
@@ -302,7 +315,7 @@ class InferStream:
     def _drop_requests(self) -> None:
         self._finished = True
         self._order.clear()
-        dropped, self._open, self._open_size = self._open, set(), 0
+        dropped, self._open, self._open_size, self._uncharged = self._open, set(), 0, 0
         for stream_request in dropped:
             self._charge(stream_request, 0)
             stream_request.drop()
@@ -311,8 +324,8 @@ class InferStream:
     def _charge(self, stream_request: StreamRequest, size: int) -> None:
         """Charge the request with `size` bytes from now on."""
         self._budget.release(stream_request.charged)
-        stream_request.charged = size if size > UNCHARGED_BYTES else 0
-        self._budget.add(stream_request.charged)
+        stream_request.charged = size
+        self._budget.add(size)
 
     def _is_decoupled(self, request: Request) -> bool:
         policy = self._server.model_config(request.model_name, request.version).model_transaction_policy

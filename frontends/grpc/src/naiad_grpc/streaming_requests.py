@@ -118,14 +118,15 @@ class StreamRequest:
 class ReadyMessages:
     """Queue of the messages that wait to be taken; `slow` from the limit on, until it has fallen to half of it.
 
-    Large messages are charged to the byte budget until the next one is taken: the last one is being written until then.
+    Messages beyond UNCHARGED_BYTES are charged to the byte budget until the next one is taken: the last one is being
+    written until then.
     """
 
     def __init__(self, most: int, most_bytes: int, budget: ByteBudget) -> None:
         self.slow = False
         self._most = most
         self._most_bytes = most_bytes
-        self._messages: deque[tuple[int, Message, StreamRequest]] = deque()
+        self._messages: deque[tuple[int, int, Message, StreamRequest]] = deque()
         self._size = 0
         self._budget = budget
         self._writing = 0
@@ -136,20 +137,20 @@ class ReadyMessages:
     def put(self, stream_request: StreamRequest, message: Message) -> None:
         """Queue a response of that request."""
         size = sum(map(len, message))
-        self._messages.append((size, message, stream_request))
         self._size += size
-        if size > UNCHARGED_BYTES:
-            self._budget.add(size)
+        charged = size if self._size > UNCHARGED_BYTES else 0
+        self._messages.append((size, charged, message, stream_request))
+        if charged:
+            self._budget.add(charged)
         self.slow = self.slow or len(self._messages) >= self._most or self._size >= self._most_bytes
         stream_request.queued(size)
 
     def take(self) -> Message:
         """The first message; there must be one."""
-        size, message, stream_request = self._messages.popleft()
+        size, charged, message, stream_request = self._messages.popleft()
         self._size -= size
         self.written()
-        if size > UNCHARGED_BYTES:
-            self._writing = size
+        self._writing = charged
         if len(self._messages) <= self._most // 2 and self._size <= self._most_bytes // 2:
             self.slow = False
         stream_request.sent()
@@ -164,9 +165,9 @@ class ReadyMessages:
     def drop(self) -> None:
         """Discard all messages and cancel their requests."""
         self.written()
-        for size, _, stream_request in self._messages:
-            if size > UNCHARGED_BYTES:
-                self._budget.release(size)
+        for _, charged, _, stream_request in self._messages:
+            self._budget.release(charged)
             stream_request.drop()
         self._messages.clear()
+        self._size = 0
         self.slow = False

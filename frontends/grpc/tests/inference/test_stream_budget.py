@@ -9,23 +9,24 @@ from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES
 from naiad_tensors.tensors import Tensor
 
 LARGE = UNCHARGED_BYTES * 2
+SMALL = UNCHARGED_BYTES // 4 - 100
 
 
 @pytest.fixture
 def ask_much():
-    """The bytes of a request with one input of `LARGE` bytes."""
+    """The bytes of a request with one input of `size` bytes."""
 
-    def make(request_id="7", model="m"):
+    def make(request_id="7", model="m", size=LARGE):
         message = message_class("ModelInferRequest")(model_name=model, id=request_id)
-        message.inputs.add(name="X", datatype="UINT8", shape=[LARGE])
-        message.raw_input_contents.append(bytes(LARGE))
+        message.inputs.add(name="X", datatype="UINT8", shape=[size])
+        message.raw_input_contents.append(bytes(size))
         return message.SerializeToString()
 
     return make
 
 
-def large_response(call, **members):
-    outputs = {"Y": Tensor.of("Y", np.zeros(LARGE, np.uint8))}
+def large_response(call, size=LARGE, **members):
+    outputs = {"Y": Tensor.of("Y", np.zeros(size, np.uint8))}
     call.deliver(Response("m", 5, call.request.id, outputs, **members))
 
 
@@ -85,6 +86,54 @@ def test_a_request_over_the_limit_is_refused_and_the_stream_goes_on(server, stre
     assert refusal.error_message.startswith("[request id: 1] ")
     assert "--max-bytes-in-flight" in refusal.error_message
     assert [call.request.id for call in server.calls] == ["2"]
+    assert server.bytes_in_flight.reserved == 0
+
+
+@pytest.mark.parametrize("model", ["m", "d"])
+def test_small_requests_are_charged_where_a_stream_has_many(server, stream, ask_much, model):
+    messages = [ask_much(str(number), model, SMALL) for number in range(20)]
+    server.bytes_in_flight.limit = 8 * max(map(len, messages))
+
+    for message in messages:
+        stream.feed(message)
+
+    assert len(server.calls) == 12  # four are within what needs no reservation
+    assert 7 * SMALL < server.bytes_in_flight.reserved < 9 * SMALL
+    for call in server.calls:
+        call.end()
+    assert sum("--max-bytes-in-flight" in each.error_message for each in taken(stream)) == 8
+    assert server.bytes_in_flight.reserved == 0
+    stream.feed(ask_much("again", model, SMALL))
+    assert server.bytes_in_flight.reserved == 0
+
+
+def test_small_answers_that_wait_for_an_earlier_one_are_charged_where_there_are_many(server, stream, ask):
+    for number in range(20):
+        stream.feed(ask(str(number)))
+
+    for call in server.calls[1:]:
+        large_response(call, SMALL)
+    waiting = server.bytes_in_flight.reserved
+    server.calls[0].end()
+
+    assert waiting > 14 * SMALL
+    assert len(taken(stream)) == 20
+    assert server.bytes_in_flight.reserved == 0
+
+
+def test_small_responses_that_are_not_taken_are_charged_where_there_are_many(server, stream, ask):
+    stream.feed(ask(model="d"))
+
+    for _ in range(20):
+        large_response(server.calls[0], SMALL, final=False)
+    waiting = server.bytes_in_flight.reserved
+    first = [stream.take() for _ in range(10)]
+    half = server.bytes_in_flight.reserved
+    stream.cancel()
+
+    assert waiting > 14 * SMALL
+    assert None not in first
+    assert 0 < half < waiting
     assert server.bytes_in_flight.reserved == 0
 
 
