@@ -1,7 +1,8 @@
 """The worker kind `process`: which models are isolated, and with which interpreter and limits."""
 
 import re
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 from naiad.backend import Backend, BackendTraits, ModelContext
@@ -10,6 +11,7 @@ from naiad.extend import MakeWorker
 from naiad_config import ModelConfig
 from naiad_process_workers.backend import DeclaringBackend, IsolatedBackend, IsolatedTraits
 from naiad_process_workers.environments import environment_of, has_environment
+from naiad_process_workers.memory_groups import MemoryGroups, memory_groups
 from naiad_process_workers.process import Environment, Limits
 from naiad_process_workers.workers import ProcessWorker
 
@@ -56,7 +58,19 @@ class ProcessKind:
     def _isolated(self, backend: Backend, isolation: str) -> IsolatedBackend | None:
         if isolation == "thread":
             return None
-        return IsolatedBackend(backend, partial(settings_of, traits=backend.traits, builds=self._builds), isolation)
+        settings = partial(self._settings, traits=backend.traits)
+        return IsolatedBackend(backend, settings, isolation)
+
+    def _settings(self, context: ModelContext, traits: BackendTraits) -> tuple[Environment, Limits]:
+        """The interpreter and the limits of a model's processes. Raises InvalidArgumentError."""
+        limits = limits_of(context.config)
+        if limits.memory:
+            limits = replace(limits, groups=self._groups)
+        return environment_of(context, traits, self._builds), limits
+
+    @cached_property
+    def _groups(self) -> MemoryGroups | None:
+        return memory_groups()
 
 
 def _configured(config: ModelConfig) -> str:
@@ -69,13 +83,11 @@ def _configured(config: ModelConfig) -> str:
     return isolation
 
 
-def settings_of(context: ModelContext, traits: BackendTraits, builds: bool) -> tuple[Environment, Limits]:
-    """The interpreter and the limits of a model's processes. Raises InvalidArgumentError."""
-    config = context.config
-    limits = Limits(
+def limits_of(config: ModelConfig) -> Limits:
+    """The limits of a model's processes. Raises InvalidArgumentError."""
+    return Limits(
         _size(config, "memory_limit"), _seconds(config, "startup_timeout"), _seconds(config, "execution_timeout")
     )
-    return environment_of(context, traits, builds), limits
 
 
 def _text(config: ModelConfig, name: str) -> str:

@@ -23,6 +23,7 @@ from naiad_process_workers.bodies import BodyArenasService, BodyPart
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, Memory
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
+from naiad_process_workers.memory_groups import MemoryGroup, MemoryGroups
 from naiad_process_workers.messages import LINK_LOST, Kind, error_in
 from naiad_process_workers.services import ControlLink
 
@@ -31,17 +32,23 @@ _logger = logging.getLogger("naiad.model")
 SECONDS_TO_END = 1.0
 """A process whose link is closed is killed when it has not ended after so long."""
 
+_SIGNALS_OF_MEMORY = (signal.SIGABRT, signal.SIGBUS, signal.SIGKILL, signal.SIGSEGV)
+
 SECONDS_TO_CLOSE = 30.0
 """How long the model may take to close; then its process is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a process may use: bytes of address space, and seconds to start and for an execution; 0 is no limit."""
+    """What a process may use: bytes of memory, and seconds to start and for an execution; 0 is no limit.
+
+    `groups` makes a cgroup for the limit of memory; without it, the bytes are those of address space.
+    """
 
     memory: int = 0
     startup: float = 0.0
     execution: float = 0.0
+    groups: MemoryGroups | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,9 @@ class ModelProcess:
         self._reason: str | None = None
         self._count = 0
         self._memory = Memory()
+        self._group: MemoryGroup | None = None
+        if limits.memory and limits.groups is not None:
+            self._group = limits.groups.create(limits.memory)
         work, work_there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         control, control_there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -108,6 +118,8 @@ class ModelProcess:
         except BaseException:
             work.close()
             control.close()
+            if self._group is not None:
+                self._group.close()
             raise
         finally:
             work_there.close()
@@ -206,6 +218,8 @@ class ModelProcess:
                 if isinstance(error, LinkBrokenError):
                     reason = f"it sent what cannot be read: {error}"
                 self._reason = reason
+                if self._group is not None:
+                    self._group.close()
                 self.control.close()
                 self.work.close()
                 self._control_socket.close()
@@ -217,6 +231,8 @@ class ModelProcess:
         if popen is not None and popen.poll() is None:
             popen.kill()
             popen.wait()
+            if self._group is not None:
+                self._group.close()
 
     def _finish(self, work: Connection) -> None:
         work.on_blocked = None
@@ -244,19 +260,22 @@ class ModelProcess:
             "work": descriptors[0],
             "control": descriptors[1],
             "lifeline": lifeline,
-            "memory": self.limits.memory,
+            "memory": 0 if self._group is not None else self.limits.memory,
         }
         command = [environment.python, str(Path(bootstrap.__file__)), json.dumps(setup)]
         try:
-            return subprocess.Popen(  # noqa: S603 - the interpreter is the server's or the configuration's
+            popen = subprocess.Popen(  # noqa: S603 - the interpreter is the server's or the configuration's
                 command,
                 stdin=subprocess.DEVNULL,
                 pass_fds=descriptors,
                 start_new_session=True,
                 env=dict(environment.variables) or None,
             )
+            if self._group is not None:
+                self._group.add(popen.pid)
         except OSError as error:
             raise InternalError(f"a process for model '{self._name}' cannot be started: {error}") from error
+        return popen
 
     def _ended_because(self) -> str:
         try:
@@ -266,12 +285,15 @@ class ModelProcess:
             code = self._popen.wait()
         if self._killed_because:
             return self._killed_because
+        if self._group is not None and self._group.has_killed:
+            return f"it used more memory than its memory_limit of {self.limits.memory} bytes"
         if self.dying:
             return self.dying
-        return _describe_exit(code, self.limits.memory)
+        return _describe_exit(code, 0 if self._group is not None else self.limits.memory)
 
 
 def _describe_exit(code: int, memory: int) -> str:
+    """How a process ended; `memory` is the limit of its address space, which may be why, 0 without any."""
     if code == LINK_LOST:
         return "it closed its link to the server"
     limited = f"; its memory_limit is {memory} bytes" if memory else ""
@@ -282,7 +304,7 @@ def _describe_exit(code: int, memory: int) -> str:
     except ValueError:
         name = "unknown"
     hint = ", as the system does when memory runs out" if -code == signal.SIGKILL else ""
-    return f"signal {-code} ({name}){hint}{limited}"
+    return f"signal {-code} ({name}){hint}{limited if -code in _SIGNALS_OF_MEMORY else ''}"
 
 
 def _load_error(model: str, error: Exception) -> ModelFailedError:
