@@ -1,6 +1,7 @@
 """A real server whose models misbehave in every way, isolated and not, under load by both protocols."""
 
 import re
+import resource
 import signal
 import threading
 import time
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .conftest import ServerProcess
 
 MODEL = """
-import ctypes, locale, os, signal, sys
+import builtins, ctypes, locale, os, resource, signal, sys
 import triton_python_backend_utils as pb_utils
 
 class Odd(Exception):
@@ -76,7 +77,15 @@ FAULTS = {
     "closed_files": Fault("os.closerange(3, 1000)", "closed its link", None, -signal.SIGABRT),
     "endless_loop": Fault(FREEZES, "execution_timeout", None),
     "keeps_the_interpreter": Fault("ctypes.PyDLL(None).pause()", "execution_timeout", None),
-    "much_memory": Fault("bytearray(20 << 30)", "MemoryError", None),
+    "much_memory": Fault("bytearray(20 << 30)", "MemoryError", "MemoryError"),
+    "hangs_up": Fault("os.kill(os.getpid(), signal.SIGHUP)", "signal 1 ", None),
+    "terminates": Fault("os.kill(os.getpid(), signal.SIGTERM)", "signal 15 ", None),
+    "interrupts": Fault("signal.raise_signal(signal.SIGINT)", "KeyboardInterrupt", None),
+    "endless_recursion": Fault("sys.setrecursionlimit(1 << 30); fault()", "execution_timeout|MemoryError", None),
+    "replaced_builtins": Fault("builtins.isinstance = builtins.len = None", "died", None),
+    "closed_stderr": Fault("sys.stderr.close()", ANSWERS, ANSWERS),
+    "few_files": Fault("resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))", ANSWERS, None),
+    "no_modules": Fault("sys.modules.clear()", ANSWERS, None),
     "chdir": Fault("os.chdir('/')", ANSWERS, ANSWERS),
     "signals": Fault("signal.signal(signal.SIGTERM, signal.SIG_IGN)", ANSWERS, "signal only works in main thread"),
     "locale": Fault("locale.setlocale(locale.LC_ALL, 'C')", ANSWERS, ANSWERS),
@@ -158,6 +167,7 @@ def test_no_fault_of_a_model_reaches_another_one(
     survived = {name: text for name, text in texts.items() if text is not None}
     server = serve(write_faults(tmp_path / "models", isolation, survived))
     addresses = addresses_of(server)
+    resource.prlimit(server._process.pid, resource.RLIMIT_AS, (16 << 30, resource.RLIM_INFINITY))
 
     with load_on_good(addresses):
         for protocol, library in LIBRARIES.items():
@@ -178,10 +188,12 @@ def test_no_fault_of_a_model_reaches_another_one(
 def test_what_ends_a_process_ends_the_server_without_isolation(
     serve: "Callable[..., ServerProcess]", tmp_path: Path, name: str
 ) -> None:
-    server = serve(write_faults(tmp_path / "models", "thread", [name]), frontends=["http"])
+    server = serve(write_faults(tmp_path / "models", "thread", [name]), frontends=["http", "grpc"])
+    addresses = addresses_of(server)
 
-    with client_of("http", server.url.removeprefix("http://")) as client:
-        ignore(client, http, name, 7)
+    with client_of("http", addresses["http"]) as one, client_of("grpc", addresses["grpc"]) as other:
+        threading.Thread(target=ignore, args=(one, http, name, 7)).start()
+        ignore(other, grpc, name, 7)
 
     assert server.exit_status() == FAULTS[name].ends
 
