@@ -59,7 +59,7 @@ def started(start: Callable[[], _T]) -> _T:
 
     This time cannot be set, and on a busy machine the first imports of Ray alone may take it.
     """
-    for remaining in (3, 2, 1, 0):
+    for remaining in (5, 4, 3, 2, 1, 0):
         before = {*children_of(os.getpid())}
         try:
             return start()

@@ -41,7 +41,7 @@ def programs() -> list[int]:
 
 def up(command: list[str], environment: dict[str, str], log: Path) -> "subprocess.Popen[bytes]":
     """The process of `naiad ray up`, whose application runs; another where Ray did not start in time."""
-    for remaining in (2, 1, 0):
+    for remaining in (5, 4, 3, 2, 1, 0):
         with log.open("wb") as file:
             process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
         try:
