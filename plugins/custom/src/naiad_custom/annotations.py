@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from naiad_custom.declaration import ArraySpec
+from naiad_custom.syntax_trees import syntax_tree
 
 _UNIONS = (types.UnionType, typing.Union)
 
@@ -50,9 +51,8 @@ def node_of(function: types.FunctionType) -> ast.FunctionDef | ast.AsyncFunction
     """The function in the syntax tree of its file, for the lines of its parameters; None without a file."""
     code = function.__code__
     try:
-        tree = ast.parse(Path(code.co_filename).read_bytes())
+        tree = syntax_tree(Path(code.co_filename))
     except (OSError, SyntaxError, ValueError, SystemError):
-        # SystemError: what CPython 3.11 raises when another thread parses meanwhile (its issue 106905)
         return None
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function.__name__:

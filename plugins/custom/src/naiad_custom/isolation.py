@@ -7,6 +7,7 @@ from pathlib import Path
 from naiad.errors import ConfigError, Problem
 from naiad_config import ModelConfig
 from naiad_custom.declaration import ISOLATIONS, Declaration
+from naiad_custom.syntax_trees import syntax_tree
 
 _PACKAGE = "naiad_custom"
 
@@ -14,7 +15,7 @@ _PACKAGE = "naiad_custom"
 def declared_isolation(path: Path) -> str:
     """The literal `isolation` of the one `@model(...)` in that file; "" without one, or for what is no Python file."""
     try:
-        tree = ast.parse(path.read_bytes() if path.is_file() else b"")  # to read a pipe would wait for ever
+        tree = syntax_tree(path) if path.is_file() else ast.Module([], [])  # to read a pipe would wait for ever
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):  # what imports the file says so
         return ""
     names = set(_names_of_model(tree))
