@@ -346,3 +346,31 @@ def test_what_a_model_writes_through_a_tensor_that_it_keeps_is_not_sent(count, d
 
     assert set(reply.outputs["KEPT"].tolist()) in ({1.0}, {b"1"})
     assert reply.outputs["FRESH"].ctypes.data == address or dtype is np.object_
+
+
+def test_a_tensor_that_a_model_keeps_is_sent_without_a_copy_and_written_to_as_a_copy():
+    kept = TritonTensor("KEPT", np.ones(16))
+    address = kept.as_numpy().ctypes.data
+
+    sent = reply_of(InferenceResponse([kept]), SimpleNamespace(_payloads=list)).outputs["KEPT"]
+    kept.as_numpy()[:] = 2
+
+    assert sent.ctypes.data == address
+    assert sent.tolist() == [1] * 16
+    assert kept.as_numpy().tolist() == [2] * 16
+
+
+def test_an_input_that_is_handed_back_is_copied_where_the_model_keeps_its_tensor(folder, batch_of):
+    folder.write_triton(
+        """tensor = pb_utils.get_input_tensor_by_name(requests[0], "X")
+if hasattr(self, "kept"):
+    self.kept.as_numpy()[:] = 7
+self.kept = tensor
+return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", tensor.as_numpy())])]"""
+    )
+    instance = folder.instance()
+    batches = [batch_of({"X": [number]}, batching=False) for number in (1, 2)]
+
+    answers = [instance.execute(batch)[0].outputs["Y"] for batch in batches]
+
+    assert [answer.item() for answer in answers] == [1, 2]

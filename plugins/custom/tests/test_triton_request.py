@@ -9,14 +9,14 @@ import triton_python_backend_utils as pb_utils
 from naiad.errors import NaiadError
 from naiad.types import Request
 from naiad_custom.triton.errors import as_naiad_error
-from naiad_custom.triton.request import received_request
+from naiad_custom.triton.request import received_requests
 from naiad_tensors.tensors import Tensor
 from naiad_testing.tracing import FakeTrace
 
 
 def request_with(**fields):
     inputs = {"A": Tensor.of("A", np.array([1])), "B": Tensor.of("B", np.array([2.0]))}
-    return received_request(Request("m", inputs, **fields), ("X", "Y"), None, None)
+    return received_requests([Request("m", inputs, **fields)], ("X", "Y"), None)[0]
 
 
 def request_to(model_name="other", **fields):

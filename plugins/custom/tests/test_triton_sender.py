@@ -9,7 +9,7 @@ import triton_python_backend_utils as pb_utils
 from naiad.backend import Batch, Reply
 from naiad.errors import NotFoundError
 from naiad.types import Request
-from naiad_custom.triton.request import received_request
+from naiad_custom.triton.request import received_requests
 from naiad_custom.triton.sender import InferenceResponseSender, Senders
 from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import CollectingSender
@@ -157,7 +157,7 @@ def test_an_input_that_is_handed_back_is_not_copied(many, kernel, request_of_ker
 
 def test_a_request_has_one_sender(kernel, request_of_kernel):
     senders = Senders(Batch([request_of_kernel], [1], lambda _: kernel))
-    request = received_request(request_of_kernel, ("Y",), senders, None)
+    request = received_requests([request_of_kernel], ("Y",), senders)[0]
 
     sender = request.get_response_sender()
     senders.close()
@@ -168,7 +168,7 @@ def test_a_request_has_one_sender(kernel, request_of_kernel):
 
 def test_a_request_that_was_answered_has_no_sender(kernel, request_of_kernel):
     senders = Senders(Batch([request_of_kernel], [1], lambda _: kernel))
-    request = received_request(request_of_kernel, ("Y",), senders, None)
+    request = received_requests([request_of_kernel], ("Y",), senders)[0]
     senders.close()
 
     with pytest.raises(pb_utils.TritonModelException, match="not taken before execute returned"):

@@ -13,7 +13,7 @@ from naiad_custom.context import PythonContext
 from naiad_custom.failures import Failures
 from naiad_custom.triton.execution import ExecutionScope, enter_scope, leave_scope
 from naiad_custom.triton.instance import TritonInstance
-from naiad_custom.triton.request import InferenceRequest, received_request
+from naiad_custom.triton.request import InferenceRequest, received_requests
 from naiad_custom.triton.sender import InferenceResponseSender
 
 
@@ -34,7 +34,12 @@ class DecoupledInstance(TritonInstance):
 
         If requests may be rescheduled, an `async def execute` must end first: only then is it known which.
         """
-        requests = [self._received(batch, index) for index in range(len(batch.requests))]
+        senders = [
+            InferenceResponseSender(batch.sender(index), request, decoupled=True)
+            for index, request in enumerate(batch.requests)
+        ]
+        requests = received_requests(batch.requests, self._outputs, None, senders)
+        del senders  # dropping the last reference to one ends its request
         now = ExecutionScope(self._models, batch.requests)
         now.calls()  # here, on the thread that executes: what goes on in the background holds no instance
         token = enter_scope(now)
@@ -47,11 +52,6 @@ class DecoupledInstance(TritonInstance):
             leave_scope(token)
         self._check(answer)
         return _released(requests)
-
-    def _received(self, batch: Batch, index: int) -> InferenceRequest:
-        request = batch.requests[index]
-        sender = InferenceResponseSender(batch.sender(index), request, decoupled=True)
-        return received_request(request, self._outputs, None, sender)
 
     async def _watched(self, answer: Coroutine[Any, Any, Any], requests: list[InferenceRequest]) -> Answer:
         try:

@@ -13,9 +13,9 @@ from naiad_custom.triton.execution import ExecutionScope, current_scope, enter_s
 from naiad_custom.triton.readiness import reason_of
 from naiad_custom.triton.replies import reply_of
 from naiad_custom.triton.request import (
-    TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
+    TRITONSERVER_REQUEST_RELEASE_ALL,
     InferenceRequest,
-    received_request,
+    received_requests,
 )
 from naiad_custom.triton.response import TRITONSERVER_RESPONSE_COMPLETE_FINAL, InferenceResponse
 from naiad_custom.triton.sender import Senders
@@ -48,8 +48,8 @@ class TritonInstance:
 
         None in the list, or in its place, is for requests that are answered through their senders.
         """
-        outputs, senders = self._outputs, Senders(batch)
-        requests = [received_request(request, outputs, senders, None) for request in batch.requests]
+        senders = Senders(batch)
+        requests = received_requests(batch.requests, self._outputs, senders)
         token = enter_scope(ExecutionScope(self._models, batch.requests))
         try:
             responses = self._execute(requests)
@@ -64,7 +64,14 @@ class TritonInstance:
                 f"InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) size is:{len(responses)}; "
                 "execute must return one response a request, in order"
             )
-        return [_reply(each, request) for each, request in zip(responses, requests, strict=True)]
+        replies: list[Reply | NaiadError | Reschedule | None] = []
+        for each, request in zip(responses, requests, strict=True):
+            is_plain = type(each) is InferenceResponse and request._sender is None
+            if is_plain and request._release_flags == TRITONSERVER_REQUEST_RELEASE_ALL:  # a property takes 0.1 µs
+                replies.append(reply_of(each, request))
+            else:
+                replies.append(_reply(each, request))
+        return replies
 
     @property
     def ready(self) -> Callable[[], str]:
@@ -135,7 +142,7 @@ async def _outcome_of(answer: Coroutine[Any, Any, Any]) -> tuple[Any, BaseExcept
 
 def _reply(response: Any, request: InferenceRequest) -> Reply | NaiadError | Reschedule | None:
     sender = request._sender
-    if request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:  # a property takes 0.1 µs longer
+    if request._is_rescheduled:
         return _rescheduled(response)
     if type(response) is not InferenceResponse and not isinstance(response, InferenceResponse):
         if response is None and sender is not None:

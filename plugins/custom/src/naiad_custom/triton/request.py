@@ -2,7 +2,11 @@
 
 import json
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from itertools import repeat
+from sys import getrefcount
 from typing import Any, Literal, overload
+
+import numpy as np
 
 from naiad import types
 from naiad.types import Trace
@@ -13,7 +17,7 @@ from naiad_custom.triton.execution import ExecutionScope, calls_in, current_scop
 from naiad_custom.triton.memory import MemoryType, PreferredMemory
 from naiad_custom.triton.response import InferenceResponse
 from naiad_custom.triton.sender import InferenceResponseSender, Senders
-from naiad_custom.triton.tensor import Tensor, received
+from naiad_custom.triton.tensor import Tensor, received_tensors
 from naiad_tensors.devices import EveryOutput, gpu
 from naiad_tensors.tensors import Tensor as ProtocolTensor
 
@@ -100,7 +104,9 @@ class InferenceRequest:
 
     def inputs(self) -> list[Tensor]:
         """The inputs, the same objects each time."""
-        return list((self._inputs or _by_name(self)).values())
+        if self._inputs is None:
+            self._inputs = received_tensors(self._request.inputs)
+        return list(self._inputs.values())
 
     def request_id(self) -> str:
         """The caller's id, "" without one."""
@@ -203,44 +209,67 @@ class InferenceRequest:
         return self._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE
 
     def _payloads(self) -> Iterable[Any]:
-        yield from (each._payload for each in (self._inputs or {}).values())
+        for each in (self._inputs or {}).values():
+            if getrefcount(each) <= _UNSHARED:  # else the model may write to the array through the tensor
+                yield each._payload
         yield from (each.payload for each in self._request.inputs.values())
 
+    def _holders_of(self, payload: Any) -> int:
+        """How many tensors that the request alone holds are over that array."""
+        holders = 0
+        for each in (self._inputs or {}).values():
+            if each._payload is payload and getrefcount(each) <= _UNSHARED:
+                holders += 1
+        for received in self._request.inputs.values():
+            if received.payload is payload:
+                holders += 1
+        return holders
+
+
+def _references_in(tensors: dict[str, Tensor]) -> int:
+    references = 0
+    for each in tensors.values():
+        references = getrefcount(each)
+    return references
+
+
+_UNSHARED = _references_in({"input": Tensor("input", np.empty(1))})
+"""References to a tensor that only its request holds; they differ between versions of Python."""
 
 _new = InferenceRequest.__new__
 _NO_MEMORY = PreferredMemory(MemoryType.DEFAULT)
 
 
-def received_request(
-    request: types.Request, outputs: Sequence[str], senders: Senders | None, sender: InferenceResponseSender | None
-) -> InferenceRequest:
-    """The kernel's request as a model sees it; `outputs` are the names that the model's configuration has.
+def received_requests(
+    requests: Sequence[types.Request],
+    outputs: Sequence[str],
+    senders: Senders | None,
+    opened: Iterable[InferenceResponseSender | None] = repeat(None),
+) -> list[InferenceRequest]:
+    """The requests of a batch as a model sees them; `outputs` are the names that the model's configuration has.
 
-    `senders` is where its sender comes from, should it be asked for, unless it has a `sender`.
+    `senders` is where their senders come from, should they be asked for, unless they are `opened`.
     """
-    self = _new(InferenceRequest)
-    self._request = request
-    self._outputs = outputs
-    self._inputs = None
-    self._preferred_memory = _NO_MEMORY
-    self._senders = senders
-    self._sender = sender
-    self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
-    self._created_in = None
-    return self
+    received = []
+    for request, sender in zip(requests, opened, strict=False):
+        each = _new(InferenceRequest)
+        each._request = request
+        each._outputs = outputs
+        each._inputs = None
+        each._preferred_memory = _NO_MEMORY
+        each._senders = senders
+        each._sender = sender
+        each._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
+        each._created_in = None
+        received.append(each)
+    return received
 
 
 def get_input_tensor_by_name(inference_request: InferenceRequest, name: str | bytes) -> Tensor | None:
     """The request's input of that name, None when it has none."""
     if isinstance(name, bytes):
         name = name.decode()
-    return (inference_request._inputs or _by_name(inference_request)).get(name)
-
-
-def _by_name(request: InferenceRequest) -> dict[str, Tensor]:
-    """The inputs by name, made when first asked for; later calls give the same objects."""
-    tensors: dict[str, Tensor] = {}
-    for name, tensor in request._request.inputs.items():  # a comprehension is a function of its own
-        tensors[name] = received(name, tensor)
-    request._inputs = tensors
-    return tensors
+    tensors = inference_request._inputs
+    if tensors is None:  # they are made when first asked for; later calls give the same objects
+        tensors = inference_request._inputs = received_tensors(inference_request._request.inputs)
+    return tensors.get(name)

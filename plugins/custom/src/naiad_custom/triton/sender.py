@@ -98,6 +98,9 @@ class InferenceResponseSender:
     def _payloads(self) -> Iterable[Any]:
         return (each.payload for each in self._request.inputs.values())
 
+    def _holders_of(self, payload: Any) -> int:
+        return sum(each.payload is payload for each in self._request.inputs.values())
+
 
 def _check_arguments(response: Any, flags: int) -> None:
     if flags not in (0, TRITONSERVER_RESPONSE_COMPLETE_FINAL):

@@ -1,5 +1,6 @@
 """`pb_utils.Tensor`: a named tensor, as a numpy array or through DLPack."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,10 @@ class Tensor:
 
     def __init__(self, name: str, array: np.ndarray) -> None:
         self._name = name if type(name) is str else text_of("the name of a pb_utils.Tensor", name)
-        if type(array) is _ndarray and array.dtype in _WIRE and array.flags.c_contiguous:
+        datatype = _WIRE.get(array.dtype) if type(array) is _ndarray and array.flags.c_contiguous else None
+        if datatype is not None:
             self._payload: Any = array
-            self._datatype = _WIRE[array.dtype]
+            self._datatype = datatype
         else:
             self._payload, self._datatype = _converted(self._name, array)
 
@@ -77,11 +79,13 @@ class Tensor:
         device, and for BF16, which numpy has no dtype for.
         """
         payload = self._payload
-        if type(payload) is _ndarray and payload.flags.writeable and self._datatype != "BF16":
-            return payload
         if self._datatype == "BF16":
             raise TritonModelException(f"tensor '{self._name}' is BF16, which numpy does not know; use to_dlpack()")
-        self._payload = array = self._host_array() if type(payload) is not _ndarray else payload.copy()
+        array: np.ndarray
+        if type(payload) is _ndarray and payload.flags.writeable:
+            array = payload
+        else:
+            array = self._payload = payload.copy() if type(payload) is _ndarray else self._host_array()
         return array
 
     def to_dlpack(self) -> Any:
@@ -121,6 +125,17 @@ def received(name: str, tensor: ProtocolTensor) -> Tensor:
     self._payload = tensor.payload
     self._datatype = tensor.datatype
     return self
+
+
+def received_tensors(inputs: Mapping[str, ProtocolTensor]) -> dict[str, Tensor]:
+    """The tensors of a request as a model sees them, by name."""
+    tensors: dict[str, Tensor] = {}
+    for name, tensor in inputs.items():  # without a call for each: that costs as much as the rest
+        tensors[name] = each = _new(Tensor)
+        each._name = name
+        each._payload = tensor.payload
+        each._datatype = tensor.datatype
+    return tensors
 
 
 def _converted(name: str, array: Any) -> tuple[np.ndarray, str]:
