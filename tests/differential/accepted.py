@@ -197,6 +197,7 @@ ACCEPTED = (
     Accepted("percent-encoded paths", "repository/load_blank:status", "400 *", "500 *"),
     Accepted("a load request without a name", "repository/load_no_name:status", "400 *", "404 *"),
     Accepted("`HEAD` on a path that answers `GET`", "method/head_live:status", "200", "405"),
+    Accepted("the path `/` over HTTP", "health/root:status", "200", "404 *"),
     Accepted("a model's error of the kind `UNKNOWN`", "failing/10:status", "500 *", "400 *"),
     Accepted("a request that its caller took back", "failing/17:status", "499 *", "400 *"),
     Accepted("names of encodings in `Content-Encoding`", "compressed/upper_case:status", "200", "501 *"),
