@@ -1,5 +1,7 @@
 """The bars of a timeline."""
 
+import pytest
+
 from naiad_dashboard.spans import Span, spans
 
 EXECUTION = {"started": 3e6, "input_done": 4e6, "infer_done": 6e6, "output_done": 7e6}
@@ -23,13 +25,14 @@ def test_a_hit_of_the_cache_does_not_wait():
     assert spans({"queued": 1e6, "looked_up": 2e6, "cache": "hit"}, 5.0) == [Span("cache hit", "cache", 1, 2)]
 
 
-def test_steps_stand_below_their_request_and_end_with_it():
-    step = {"model": "m", "queued": 1e6, "executions": [EXECUTION], "answered": 7e6}
+@pytest.mark.parametrize(("answered", "end"), [({}, 7), ({"answered": 8e6}, 8)])
+def test_steps_stand_below_their_request_and_end_with_their_outputs_or_with_it(answered, end):
+    step = {"model": "m", "queued": 1e6, "executions": [EXECUTION], **answered}
 
     labels = [(each.label, each.end) for each in spans({"queued": 0, "steps": [step, {"model": "n"}]}, 9.0)]
 
     assert labels == [
-        ("m", 7),
+        ("m", end),
         ("· queue", 3),
         ("· input", 4),
         ("· infer", 6),

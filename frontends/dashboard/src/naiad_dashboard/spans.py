@@ -39,10 +39,11 @@ def _spans(course: Mapping[str, Any], prefix: str, end: float) -> Iterator[Span]
             if done in execution:
                 yield Span(f"{prefix}{kind}", kind, _seconds(execution, begin), _seconds(execution, done))
                 waited = _seconds(execution, done)
-    if course.get("executions") and waited < end:
-        yield Span(f"{prefix}answer", "answer", waited, end)
+    if not prefix and course.get("executions") and waited < end:
+        yield Span("answer", "answer", waited, end)
     for step in course.get("steps", ()):
-        answered = _seconds(step, "answered") if "answered" in step else end
+        done = [_seconds(each, "output_done") for each in step.get("executions", ()) if "output_done" in each]
+        answered = _seconds(step, "answered") if "answered" in step else max(done, default=end)
         yield Span(f"{prefix}{step['model']}", "step", _seconds(step, "queued"), answered)
         yield from _spans(step, f"{prefix}· ", answered)
 

@@ -78,6 +78,8 @@ def _by_tag(document: Mapping[str, Any]) -> dict[str, list[tuple[str, str, Mappi
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             tags.setdefault(operation["tags"][0], []).append((method.upper(), path, operation))
+    for operations in tags.values():
+        operations.sort(key=lambda each: not each[1].endswith(("/infer", "/generate")))  # what most readers look for
     return {tag: tags[tag] for tag in sorted(tags, key=lambda tag: tag != "inference")}
 
 

@@ -20,9 +20,10 @@ function spansOf(course, prefix, end) {
       }
     }
   }
-  if (executions.length && waited < end) spans.push({ label: `${prefix}answer`, kind: "answer", start: waited, end });
+  if (!prefix && executions.length && waited < end) spans.push({ label: "answer", kind: "answer", start: waited, end });
   for (const step of course.steps ?? []) {
-    const answered = "answered" in step ? at(step, "answered") : end;
+    const done = (step.executions ?? []).filter((each) => "output_done" in each).map((each) => at(each, "output_done"));
+    const answered = "answered" in step ? at(step, "answered") : done.length ? Math.max(...done) : end;
     spans.push({ label: prefix + step.model, kind: "step", start: at(step, "queued"), end: answered });
     spans.push(...spansOf(step, `${prefix}· `, answered));
   }
