@@ -42,7 +42,7 @@ def build(description: Description) -> Application:
         if laid_out.front_desk:
             options["request_router_config"] = RequestRouterConfig(request_router_class=SEQUENCE_ROUTER)
         kind = Replica if laid_out.front_desk else SoloReplica
-        groups[group.name] = _deployment(kind, group.name, options, plan).bind(plan, control)
+        groups[group.name] = _deployment(kind, group.name, options, plan, _reports_of(group)).bind(plan, control)
     if not laid_out.front_desk:
         (only,) = groups.values()
         return only
@@ -99,6 +99,12 @@ def _options(description: Description, scaled: Scaled, ongoing: int) -> dict[str
     else:
         options["autoscaling_config"] = _autoscaling(scaled.autoscale)
     return options
+
+
+def _reports_of(scaled: Scaled) -> tuple[float, float] | None:
+    """How replicas report their queues, None if they do not: Ray Serve takes it when a replica starts, not later."""
+    scale = scaled.autoscale
+    return None if scale is None or scale.by != "queue" else (scale.interval, scale.look_back)
 
 
 def _autoscaling(autoscale: Autoscale) -> AutoscalingConfig:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from .applications import Application, children_of, kill
+from .applications import Application, Load, children_of, kill
 from .models import GROUPS, MODELS, ONE_GROUP, write_models
 
 _T = TypeVar("_T")
@@ -95,6 +95,20 @@ def nodes() -> Iterator[Nodes]:
     serve.shutdown()
     ray.shutdown()
     cluster.shutdown()
+
+
+@pytest.fixture
+def start_load() -> Iterator[Callable[..., Load]]:
+    """`Load` with these arguments, stopped with the test."""
+    loads: list[Load] = []
+
+    def start(*arguments: Any, **named: Any) -> Load:
+        loads.append(Load(*arguments, **named))
+        return loads[-1]
+
+    yield start
+    for load in loads:
+        load.stop()
 
 
 @pytest.fixture(scope="session")

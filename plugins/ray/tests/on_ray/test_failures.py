@@ -1,6 +1,6 @@
 """Processes that are killed under load: what clients see, and how the application comes back."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -33,14 +33,11 @@ UNKNOWN = "has ended; whether it was executed is unknown"
 
 
 @pytest.fixture
-def load(shop: Application) -> Iterator[Load]:
+def load(shop: Application, start_load: Callable[..., Load]) -> Load:
     """Requests of THREADS threads for the group `state`, with answers already."""
-    load = Load(shop, THREADS)
-    try:
-        load.wait_for_more()
-        yield load
-    finally:
-        load.stop()
+    load = start_load(shop, THREADS)
+    load.wait_for_more()
+    return load
 
 
 def test_a_killed_replica_fails_no_more_than_the_requests_it_had(load: Load) -> None:

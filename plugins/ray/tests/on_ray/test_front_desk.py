@@ -1,5 +1,7 @@
 """Rolling updates behind a front desk, and of the front desk itself, without one failed request."""
 
+from collections.abc import Callable
+
 import pytest
 
 pytest.importorskip("ray")
@@ -8,14 +10,16 @@ import tritonclient.http as httpclient
 
 from .applications import Application, Load, pids_of, replica_of, tensor, wait_until
 
+StartLoad = Callable[..., Load]
+
 # grpcio and Ray warn of what these tests are not about
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(600), pytest.mark.filterwarnings("default")]
 
 
-def test_a_rolling_update_behind_a_front_desk_fails_no_request(shop: Application) -> None:
+def test_a_rolling_update_behind_a_front_desk_fails_no_request(shop: Application, start_load: StartLoad) -> None:
     old = {*pids_of(replica_of("state"))}
     kept = {*pids_of(replica_of("front-desk")), *pids_of(replica_of("control-plane"))}
-    load = Load(shop, threads=6)
+    load = start_load(shop, threads=6)
     load.wait_for_more()
 
     number = shop.update()
@@ -30,11 +34,13 @@ def test_a_rolling_update_behind_a_front_desk_fails_no_request(shop: Application
     assert shop.client(httpclient).infer("echo", tensor(httpclient, "x", 0)).as_numpy("y").tolist() == [[number]]
 
 
-def test_a_front_desk_without_a_second_one_is_replaced_without_a_failed_request(shop: Application) -> None:
+def test_a_front_desk_without_a_second_one_is_replaced_without_a_failed_request(
+    shop: Application, start_load: StartLoad
+) -> None:
     (old,) = pids_of(replica_of("front-desk"))
     kept = {*pids_of(replica_of("control-plane"))}
     file = shop.folder / "naiad-ray.yaml"
-    load = Load(shop, threads=6)
+    load = start_load(shop, threads=6)
     load.wait_for_more()
 
     file.write_text(file.read_text() + "options: {log-verbose: 1}\n")

@@ -1,5 +1,6 @@
 """One group that the proxies call directly: calls, autoscaling, rolling updates and a replica that is killed."""
 
+from collections.abc import Callable
 from types import ModuleType
 
 import pytest
@@ -24,6 +25,8 @@ from .applications import (
 from .conftest import Nodes
 from .test_calls import CLIENTS, check_every_call
 
+StartLoad = Callable[..., Load]
+
 # grpcio and Ray warn of what these tests are not about
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(600), pytest.mark.filterwarnings("default")]
 
@@ -36,12 +39,16 @@ def test_every_method_of_a_client_is_answered_by_one_group_alone(module: ModuleT
 
 
 @pytest.mark.parametrize("by", ["by: requests, target: 2", "by: queue, target: 1"], ids=["requests", "queue"])
-def test_a_group_scales_from_one_to_three_and_back_without_a_failed_request(group: Application, by: str) -> None:
+def test_a_group_scales_from_one_to_three_and_back_without_a_failed_request(
+    group: Application, start_load: StartLoad, by: str
+) -> None:
     group.scale(AUTOSCALE.format(by=by))
     wait_for_replicas("only", 1)
-    quiet = Load(group, threads=1)
+    quiet = start_load(group, threads=1)
 
-    busy = Load(group, threads=24, seconds=1.0)  # eight execute in each replica, and 15 or 16 wait if there is one
+    busy = start_load(
+        group, threads=24, seconds=1.0
+    )  # eight execute in each replica, and 15 or 16 wait if there is one
     up = wait_until(lambda: replicas_of("only") == 3)
     busy.wait_for_more(50)
     busy.stop()
@@ -53,11 +60,11 @@ def test_a_group_scales_from_one_to_three_and_back_without_a_failed_request(grou
     assert busy.failures == quiet.failures == []
 
 
-def test_a_rolling_update_of_one_group_fails_no_request(group: Application) -> None:
+def test_a_rolling_update_of_one_group_fails_no_request(group: Application, start_load: StartLoad) -> None:
     group.scale("replicas: 3")
     wait_for_replicas("only", 3)
     old = {*pids_of(replica_of("only"))}
-    load = Load(group, threads=6)
+    load = start_load(group, threads=6)
     load.wait_for_more()
 
     number = group.update()
@@ -71,10 +78,12 @@ def test_a_rolling_update_of_one_group_fails_no_request(group: Application) -> N
     assert group.client(httpclient).infer("echo", tensor(httpclient, "x", 0)).as_numpy("y").tolist() == [[number]]
 
 
-def test_a_killed_replica_of_one_group_fails_no_more_than_the_requests_it_had(group: Application) -> None:
+def test_a_killed_replica_of_one_group_fails_no_more_than_the_requests_it_had(
+    group: Application, start_load: StartLoad
+) -> None:
     group.scale("replicas: 3")
     wait_for_replicas("only", 3)
-    load = Load(group, threads=6)
+    load = start_load(group, threads=6)
     load.wait_for_more()
 
     killed = pids_of(replica_of("only"))[0]
