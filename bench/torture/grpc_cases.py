@@ -9,6 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import repeat
 from pathlib import Path
 
 import grpc
@@ -27,6 +28,7 @@ _CALLS = 150
 _STREAMS = 200
 _CHANNEL = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
 _FAR = 20.0
+_SHORT = 6.0
 
 
 def infer_request(model: str, payload: bytes, name: str = "INPUT0", shape: int = 0) -> bytes:
@@ -56,6 +58,24 @@ def streams(target: Target) -> Sequence[Figure]:
                 if not target.alive():
                     break
     return count_of("streams failed", failed)
+
+
+def small_requests(target: Target) -> Sequence[Figure]:
+    """Eight streams at once, each of 1,000 requests of 60 kB, to a model that answers five requests a second."""
+    request = infer_request("slow", bytes(60_000))
+
+    def client() -> None:
+        with contextlib.suppress(grpc.RpcError):
+            for _ in channel.stream_stream(_STREAM)(repeat(request, 1000), timeout=_SHORT):
+                pass
+
+    with channel_to(target) as channel:
+        clients = [threading.Thread(target=client) for _ in range(8)]
+        for each in clients:
+            each.start()
+        for each in clients:
+            each.join()
+    return ()
 
 
 def failing(
@@ -222,9 +242,11 @@ _KINDS = {
     "cancelled": failing(lambda: infer_request("slow", _PAYLOAD), "CANCELLED", leave=True),
 }
 _FAILING = Setup(models=("add_sub", "identity", "raises", "slow"))
+_BUDGET = Setup(models=("add_sub", "slow"), options=("--max-bytes-in-flight=50000000",))
 
 CASES = (
     Case("grpc-streams-of-10MB", streams, Bounds(kept=80, peak=200), _IDENTITY, seconds=110),
+    Case("grpc-many-small-requests", small_requests, Bounds(kept=80, peak=150), _BUDGET),
     *(
         Case(f"grpc-failing-{kind}", attack, Bounds(kept=80, peak=250, log=400), _FAILING)
         for kind, attack in _KINDS.items()
