@@ -27,7 +27,7 @@ _FAILED = "a model that failed to load or was unloaded, asked for without a vers
 _LOAD = "a load request whose configuration or files are wrong"
 _RANGE = "integers out of the datatype's range in JSON or in gRPC `contents`"
 _GENERATE = "parameters that the protocol knows, in a generate request"
-_KEY = "a key of shared memory that is none"
+_KEY = "an invalid key of shared memory"
 _HTTP = "what is invalid HTTP"
 _REFUSED = "requests that a queue refused or that were cancelled, in the statistics"
 _BEHIND = "a request behind a refused one on the same connection"
@@ -57,9 +57,9 @@ _OF_GRPC = (
     Accepted(
         "a version that only begins with a number, over gRPC", "grpc_*/version_*:status", "INVALID_ARGUMENT *", "OK"
     ),
-    Accepted("a gRPC message that is none", "grpc_noise/*:status", "INVALID_ARGUMENT *", "INTERNAL *"),
-    Accepted("a gRPC message that is none", "stream/noise:$.came"),
-    Accepted("a gRPC message that is none", "stream/latin_1:$.came"),
+    Accepted("an invalid gRPC message", "grpc_noise/*:status", "INVALID_ARGUMENT *", "INTERNAL *"),
+    Accepted("an invalid gRPC message", "stream/noise:$.came"),
+    Accepted("an invalid gRPC message", "stream/latin_1:$.came"),
     Accepted(_RANGE, "grpc_contents/*_300:status", "INVALID_ARGUMENT *", "OK"),
     Accepted(
         "more `raw_input_contents` than inputs", "grpc_sources/three_raw_of_two:status", "INVALID_ARGUMENT *", "OK"
