@@ -113,6 +113,31 @@ def test_calls_and_requests_of_streams_over_grpc_have_lines(serve: "Serve", tmp_
     assert all(re.fullmatch(r"127\.0\.0\.1:\d+", line["peer"]) for line in lines)
 
 
+def test_a_log_that_is_made_verbose_while_the_server_runs_has_a_line_for_each_request(
+    serve: "Serve", tmp_path: Path
+) -> None:
+    write_model(tmp_path, "echo", ECHO)
+    server = serve(tmp_path, frontends=["grpc", "http"])
+    port = server.wait_for(r"grpc frontend listens at \S+:(\d+)").group(1)
+    url = server.url
+    tensor = triton_grpc.InferInput("x", [1], "FP32")
+    tensor.set_data_from_numpy(np.ones(1, np.float32))
+
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{port}") as client:
+        for level, name in ((0, "before"), (2, "verbose"), (1, "after")):
+            ask(f"{url}/v2/logging", {"log_verbose_level": level})
+            client.infer("echo", [tensor], request_id=f"{name}-grpc")
+            assert infer(url, "echo", 1, id=f"{name}-http")[0] == 200
+    server.signal(15)
+    assert server.exit_status() == 0
+
+    lines = [line for line in server.lines if "model=echo" in line]
+    assert [re.findall(r" id=(\S+) status=(\S+)", line) for line in lines] == [
+        [("verbose-grpc", "OK")],
+        [("verbose-http", "200")],
+    ]
+
+
 def test_without_the_option_there_is_no_line(serve: "Serve", tmp_path: Path) -> None:
     write_model(tmp_path, "echo", ECHO)
     server = serve(tmp_path, frontends=["http"])

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from naiad.errors import InvalidArgumentError
+from naiad_cli.log_repeats import RepeatFilter
 from naiad_cli.log_writer import LogStream, LogWriter, QueuedHandler
 from naiad_kit.access_log import LINES
 from naiad_kit.frontends.log_control import LogControl, switched_off, threshold
@@ -43,7 +44,7 @@ def logging_to(
         handlers = _handlers(settings, writer, stdout or sys.stdout, stderr or sys.stderr, undo)
         writer.start()
         undo.callback(writer.close)
-        switches = _Switches()
+        switches, repeats = _Switches(), RepeatFilter()
 
         def apply(options: Mapping[str, Any]) -> None:
             switches.off = switched_off(options)
@@ -57,6 +58,7 @@ def logging_to(
         for handler, _ in handlers:
             undo.callback(handler.close)
             handler.addFilter(switches.lets_through)
+            handler.addFilter(repeats.lets_through)  # after the filter of levels: a handler counts what it writes
             logging.getLogger().addHandler(handler)
             undo.callback(logging.getLogger().removeHandler, handler)
         yield LogControl(settings, apply)

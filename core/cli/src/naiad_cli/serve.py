@@ -26,6 +26,7 @@ from naiad_cli.serve_options import OWN_OPTIONS, every_option
 from naiad_cli.supervisor import Supervisor, is_supervised
 from naiad_cli.terminal import StatusLine
 from naiad_cli.triton_options import take_triton_options, triton_options
+from naiad_kit.frontends.log_control import LogControl
 
 _logger = logging.getLogger("naiad")
 
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
         for warning in warnings:
             _logger.warning("%s", warning)
         keys = _api_keys(own.get("api-keys", ""))
-        with _access_log(own.get("access-log", "off")) as services:
+        with _access_log(own.get("access-log", "off"), log) as services:
             return _serve(files, values, registry, settings, status_line, [log, *keys, *services])
 
 
@@ -118,14 +119,13 @@ def _api_keys(path: str) -> Sequence[Named]:
 
 
 @contextmanager
-def _access_log(form: str) -> Iterator[Sequence[Named]]:
-    """The service of the access log, while it writes; none for `off`."""
-    if form == "off":
-        yield ()
-        return
+def _access_log(form: str, log: LogControl) -> Iterator[Sequence[Named]]:
+    """The service of the access log, while it writes; `off` switches it on with `--log-verbose=2` alone."""
     from naiad_kit.access_log import AccessLog  # only where it is used: threads and formats
 
-    access = AccessLog(form).start()
+    is_json = log.options["log-format"] == "json"
+    access = AccessLog(("json" if is_json else "text") if form == "off" else form).start()
+    log.follow(lambda options: access.switch(form != "off" or options["log-verbose"] >= 2))
     try:
         yield (access,)
     finally:

@@ -10,9 +10,13 @@ from typing import ClassVar
 
 
 class NaiadError(Exception):
-    """What every error of Naiad is; `code` is its name in the taxonomy of the Triton protocol."""
+    """What every error of Naiad is; `code` is its name in the taxonomy of the Triton protocol.
+
+    `logged` says that the log has it already, with its traceback, so that frontends do not log it again.
+    """
 
     code: ClassVar[str] = "UNKNOWN"
+    logged: bool = False
 
 
 class InvalidArgumentError(NaiadError):

@@ -43,7 +43,12 @@ class contained:  # noqa: N801 - it reads as a statement: `with contained(...)`
             return None
         self._log(error)
         reason = describe_error(error)
-        raise (self._failure(reason) if self._failure else InternalError(f"{self._step} failed: {reason}")) from error
+        raise self._failed(reason) from error  # no variable: with the frame of its traceback it would be a cycle
+
+    def _failed(self, reason: str) -> NaiadError:
+        failure = self._failure(reason) if self._failure else InternalError(f"{self._step} failed: {reason}")
+        failure.logged = True
+        return failure
 
     def _log(self, error: BaseException) -> None:
         raise_interrupt(error)

@@ -61,7 +61,7 @@ def _verbosity(text: str) -> int:
 
 
 LOG_OPTIONS = (
-    Option("log-verbose", 0, "verbosity: 0, 1 or 2", _verbosity, "LEVEL"),
+    Option("log-verbose", 0, "1 logs refused requests and the begin of loads, 2 each request", _verbosity, "LEVEL"),
     Option("log-info", True, "log what happens", boolean),
     Option("log-warning", True, "log what may go wrong", boolean),
     Option("log-error", True, "log what went wrong", boolean),

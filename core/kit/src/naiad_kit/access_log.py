@@ -46,12 +46,15 @@ class AccessLog:
     """The access log of a server; `form` is `text` or `json`. Frontends find it with `access_log_of`.
 
     `write` takes lines that end with a line break; by default they go to the logger `naiad.access`. Lines are written
-    within a tenth of a second. `entries` are those that wait.
+    within a tenth of a second. `entries` are those that wait. While it is not `enabled` there are no lines, and
+    requests cost nothing; `switch` changes that.
     """
 
     name = "access-log"
 
-    def __init__(self, form: str, write: "Callable[[str], object] | None" = None) -> None:
+    def __init__(self, form: str, write: "Callable[[str], object] | None" = None, enabled: bool = True) -> None:
+        self.enabled = enabled
+        self._followers: list[Callable[[bool], object]] = []
         self._is_json = form == "json"
         self._format = _as_json if self._is_json else _as_text
         self._write = write or _log
@@ -64,6 +67,17 @@ class AccessLog:
         """Write from now on."""
         self._thread.start()
         return self
+
+    def switch(self, enabled: bool) -> None:
+        """Log requests from now on, or none: over HTTP those of connections that are opened later."""
+        self.enabled = enabled
+        for follow in self._followers:
+            follow(enabled)
+
+    def follow(self, switched: Callable[[bool], object]) -> None:
+        """Call `switched` now, and when the log is switched on or off."""
+        self._followers.append(switched)
+        switched(self.enabled)
 
     def subject(self, peer: str, protocol: str, operation: str, model: str = "") -> str:
         """Who asked for what, as a part of the line; to be kept for further requests of the same client.
@@ -78,6 +92,8 @@ class AccessLog:
 
     def record(self, access: Access) -> None:
         """Log a request. Never waits; for any thread."""
+        if not self.enabled:  # a connection that was opened before goes on recording
+            return
         self.entries.append(access)
         if not self._waiting.is_set():  # it is cleared before the entries are taken
             self._waiting.set()

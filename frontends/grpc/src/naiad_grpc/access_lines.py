@@ -7,11 +7,12 @@ from functools import partial
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
+from naiad.errors import NaiadError
 from naiad.types import Request
 from naiad_grpc.codec import ResponseForm
 from naiad_grpc.inference_intake import CallContext, peer_of
 from naiad_grpc.service.operations import Operation, RpcResult, UnaryOperation
-from naiad_grpc.statuses import Code, RpcError, rpc_error
+from naiad_grpc.statuses import Code, RpcError, code_of
 from naiad_grpc.streaming_requests import Call, Outcome, StreamRequest
 from naiad_kit.access_log import NO_PHASES, AccessLog, access_log_of
 
@@ -28,6 +29,10 @@ class Lines:
     def __init__(self, access: AccessLog) -> None:
         self._access = access
         self._subjects: dict[tuple[str, str, str], str] = {}
+
+    def follow(self, use: "Callable[[Lines | None], object]") -> None:
+        """Call `use` with these lines while the access log is switched on, and with None while it is not."""
+        self._access.follow(lambda enabled: use(self if enabled else None))
 
     def of_call(self, context: CallContext, message: bytes, answered: Callable[[RpcResult], None]) -> "CallLine":
         """The line of one ModelInfer, which is passed the result in place of `answered`."""
@@ -86,6 +91,9 @@ class Lines:
         )
 
     async def _answer(self, method: str, answer: Callable[[bytes, Any], Any], message: bytes, context: Any) -> bytes:
+        if not self._access.enabled:
+            plain: bytes = await answer(message, context)
+            return plain
         began_ns, status, sent = monotonic_ns(), _CANCELLED, 0
         try:
             answered: bytes = await answer(message, context)
@@ -111,7 +119,8 @@ class Lines:
             status = _status_of(error)
             raise
         finally:
-            self.write(context, method, began_ns, 0, sent, status)
+            if self._access.enabled:
+                self.write(context, method, began_ns, 0, sent, status)
 
 
 class CallLine:
@@ -238,4 +247,6 @@ def _address(peer: str) -> str:
 
 
 def _status_of(error: Exception) -> str:
-    return error.code.name if isinstance(error, RpcError) else rpc_error(error).code.name
+    if isinstance(error, RpcError):
+        return error.code.name
+    return code_of(error).name if isinstance(error, NaiadError) else Code.INTERNAL.name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from naiad.errors import NaiadError
 from naiad.types import Request, Response, Trace
-from naiad_grpc.access_lines import CallLine, lines_of
+from naiad_grpc.access_lines import CallLine, Lines, lines_of
 from naiad_grpc.codec import COSTLY_BYTES, Encoder, ResponseForm, TakesLong, request_id_of
 from naiad_grpc.inference_intake import CallContext, Decoded
 from naiad_grpc.keyed_calls import make_intake
@@ -42,7 +42,13 @@ class Inference:
         self._intake = make_intake(server, forwarding, self._threads)
         self._encoder = Encoder(self._batches, server.labels)
         self._large_encoder = Encoder(self._batches, server.labels, sys.maxsize)
-        self._lines = lines_of(server)
+        self._lines: Lines | None = None
+        lines = lines_of(server)
+        if lines is not None:
+            lines.follow(self._use_lines)
+
+    def _use_lines(self, lines: Lines | None) -> None:
+        self._lines = lines
 
     async def infer(self, message: bytes, context: CallContext) -> bytes:
         """ModelInfer: the response to a request. Raises RpcError; cancelling the task cancels the request."""

@@ -6,9 +6,11 @@ from enum import IntEnum
 from types import MappingProxyType
 
 from naiad import errors
+from naiad_kit.frontends.failures import FailureLog
 from naiad_kit.frontends.request_ids import with_request_id
 
 _log = logging.getLogger("naiad.grpc")
+_failures = FailureLog("gRPC", _log)
 
 _MOST_ESCAPED = 7000
 """The maximum of an escaped message in its header: each byte but printable ASCII takes three; clients refuse 8 KiB."""
@@ -88,6 +90,7 @@ def rpc_error(error: BaseException, request_id: str = "") -> RpcError:
         return error
     if isinstance(error, errors.NaiadError):
         code, message = code_of(error), _shortened(caller_message(str(error), request_id))
+        _failures.record(error, code.name, message, request_id)
     else:
         _log.error("unexpected error while answering a call", exc_info=error)
         code, message = Code.INTERNAL, caller_message("the server failed to answer; its log tells why", request_id)

@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp
 
@@ -19,7 +19,7 @@ from naiad_http.protocol import HttpProtocol
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 from naiad_http.route_table import RouteTable
-from naiad_kit.access_log import access_log_of
+from naiad_kit.access_log import AccessLog, access_log_of
 from naiad_kit.frontends.api_keys import api_keys_of
 from naiad_kit.frontends.body_memory import body_memory_of
 from naiad_kit.frontends.byte_budget import ByteBudget
@@ -44,13 +44,20 @@ def make_listener(server: "ServerApi", stopping: Callable[[], bool], tls: ssl.SS
     """
     context, application = _assemble(server, stopping)
     access = access_log_of(server)
-    protocol = partial(HttpProtocol, context) if access is None else partial(LoggedProtocol, access, context)
+    protocol = partial(HttpProtocol, context) if access is None else partial(_protocol, access, context)
     origin = server.settings["http-allow-origin"]
     config = embedded_config(
         Preflights(application) if origin else application, http=protocol, headers=cors_headers(origin)
     )
     config.ssl = tls
     return Listener(config, context)
+
+
+def _protocol(access: AccessLog, context: ConnectionContext, *others: Any, **named: Any) -> HttpProtocol:
+    """One connection: with lines in the access log, if that is switched on now."""
+    if access.enabled:
+        return LoggedProtocol(access, context, *others, **named)
+    return HttpProtocol(context, *others, **named)
 
 
 def _assemble(server: "ServerApi", stopping: Callable[[], bool]) -> tuple[ConnectionContext, ASGIApp]:

@@ -11,9 +11,11 @@ import orjson
 
 from naiad import errors
 from naiad.types import Response
+from naiad_kit.frontends.failures import FailureLog
 from naiad_kit.frontends.request_ids import with_request_id
 
 _log = logging.getLogger("naiad.http")
+_failures = FailureLog("HTTP", _log)
 Outcome = Response | errors.NaiadError
 """What the server delivers for a request: a response, or the error that ends it."""
 
@@ -92,20 +94,24 @@ def status_of(error: errors.NaiadError) -> int:
 
 def error_response(error: errors.NaiadError | HttpError, request_id: str = "") -> HttpResponse:
     """The response to an error: its status and `{"error": message}`, see `with_request_id` for its id."""
-    message = with_request_id(str(error), request_id)
-    body = orjson.dumps({"error": message.encode("utf-8", "replace").decode()})
+    message = with_request_id(str(error), request_id).encode("utf-8", "replace").decode()
+    status = error.status if isinstance(error, HttpError) else status_of(error)
+    _failures.record(error, status, message, request_id)
+    body = orjson.dumps({"error": message})
     headers: Headers = (("Content-Type", "application/json"),)
     if isinstance(error, HttpError):
-        return HttpResponse(error.status, body, headers + error.headers)
+        return HttpResponse(status, body, headers + error.headers)
     if isinstance(error, errors.UnavailableError):
         seconds = _RETRY_SECONDS if error.retry_after is None else max(1, ceil(error.retry_after))
         headers = (*headers, ("Retry-After", str(seconds)))
-    return HttpResponse(status_of(error), body, headers)
+    return HttpResponse(status, body, headers)
 
 
 def unexpected(error: Exception, request_id: str = "") -> HttpResponse:
     """The response to an unexpected error of ours: its traceback goes to the log, never to the caller."""
-    _log.error("unexpected error while answering a request", exc_info=error)
     if isinstance(error, errors.NaiadError | HttpError):
         return error_response(error, request_id)
-    return error_response(errors.InternalError("the server failed to answer; its log tells why"), request_id)
+    _log.error("unexpected error while answering a request", exc_info=error)
+    answer = errors.InternalError("the server failed to answer; its log tells why")
+    answer.logged = True
+    return error_response(answer, request_id)

@@ -162,9 +162,8 @@ class ManagedInstance:
         try:
             for request in execution.batch.requests:
                 if request.transfer is not None:
-                    execution.failures = fetch_inputs(
-                        execution.batch, getattr(instance, "input_devices", ()), self._lends
-                    )
+                    devices = getattr(instance, "input_devices", ())
+                    execution.failures = fetch_inputs(execution.batch, devices, self._lends)
                     break
             answer = (
                 instance.execute(execution.batch)
@@ -214,6 +213,9 @@ class ManagedInstance:
         if isinstance(error, NaiadError):
             execution.error = error
         else:
+            execution.error = ModelFailedError(f"instance '{self.name}' failed: {describe_error(error)}")
+            execution.error.__cause__ = error
+        if isinstance(execution.error, InternalError):
             ids = ", ".join(request.id for request in execution.batch.requests if request.id)
             _logger.error(
                 "instance '%s' failed a batch of %d requests%s",
@@ -223,8 +225,7 @@ class ManagedInstance:
                 exc_info=error,
                 extra={"model": self._responses.model, "version": str(self._responses.version), "request_id": ids},
             )
-            execution.error = ModelFailedError(f"instance '{self.name}' failed: {describe_error(error)}")
-            execution.error.__cause__ = error
+            execution.error.logged = True
         drop_tracebacks(error)  # the frames hold the batch
         if execution.failures is not None:
             self._take_back(execution)

@@ -116,6 +116,7 @@ class Models(ModelRegistry):
         if (record := self.records.get(name)) is None:
             return
         async with record.lock:
+            _logger.debug("unloading model '%s', which answers what it has taken in", name)
             unneeded = self._binder.unneeded(record) if dependents else []
             self._swapper.swap(record, {})
             record.retired()
@@ -261,6 +262,7 @@ class Models(ModelRegistry):
         started = monotonic()
         async with self._load_slots:
             prepared = await self._loader.prepare(record.name, directory, config, held, sent)
+            _logger.debug("loading model '%s' (%s) from %s", record.name, prepared.config.backend, directory)
             for context in prepared.contexts:
                 if context.version not in record.serving:
                     record.states[context.version] = VersionState(LOADING)

@@ -24,6 +24,7 @@ class LogControl:
     def __init__(self, options: Mapping[str, Any], apply: Callable[[Mapping[str, Any]], None]) -> None:
         self.options: Mapping[str, Any] = {option.name: options[option.name] for option in LOG_OPTIONS}
         self._apply = apply
+        self._followers: list[Callable[[Mapping[str, Any]], object]] = []
 
     @classmethod
     def of_settings(cls, settings: Mapping[str, Any]) -> "LogControl":
@@ -34,6 +35,13 @@ class LogControl:
         """Set options, whose values are valid, and apply all."""
         self.options = {**self.options, **changes}
         self._apply(self.options)
+        for follow in self._followers:
+            follow(self.options)
+
+    def follow(self, changed: Callable[[Mapping[str, Any]], object]) -> None:
+        """Call `changed` with the options now, and whenever they have changed."""
+        self._followers.append(changed)
+        changed(self.options)
 
 
 def threshold(verbosity: int) -> int:
