@@ -9,6 +9,8 @@ from collections.abc import Mapping
 _ADDRESSES = "transport/test_addresses.py::"
 _ANSWERS = "wire/test_answers.py::"
 _ATTACKS = "http2/test_attacks.py::"
+_BEHAVIOURS = "test_behaviours.py::test_it_behaves_like_every_frontend"
+_CALLS = "transport/test_calls.py::"
 _CLIENTS = "clients/test_http2_programs.py::"
 _COMPRESSION = "wire/test_compression.py::"
 _CONNECTIONS = "transport/test_connections.py::"
@@ -46,14 +48,21 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
         _REFUSALS + "test_another_content_type_is_415",
     ),
     "request: grpc-timeout": (
+        _CALLS + "test_a_function_sees_how_much_time_its_caller_gives",
         _HEADS + "test_a_timeout_has_up_to_eight_digits_and_a_unit",
         _HEADS + "test_another_timeout_is_an_internal_error",
     ),
-    "request: grpc-encoding": (_HEADS + "test_known_encodings_are_taken",),
+    "request: grpc-encoding": (
+        _CONNECTIONS + "test_messages_are_compressed_as_each_side_likes",
+        _HEADS + "test_known_encodings_are_taken",
+    ),
     "request: grpc-accept-encoding": (
         _HEADS + "test_the_accepted_encodings_are_those_that_both_know_in_the_order_of_the_client",
     ),
-    "request: metadata": (_HEADS + "test_metadata_are_the_fields_of_the_caller_in_their_order",),
+    "request: metadata": (
+        _BEHAVIOURS,
+        _HEADS + "test_metadata_are_the_fields_of_the_caller_in_their_order",
+    ),
     "request: user-agent": (_HEADS + "test_metadata_are_the_fields_of_the_caller_in_their_order",),
     "request: metadata that end in -bin": (
         _METADATA,
@@ -66,16 +75,21 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
     ),
     "response: initial metadata": (_UNSUPPORTED,),
     "response: messages": (
+        _CALLS + "test_a_call_is_answered_with_the_bytes_that_its_function_gave",
         _READER + "test_a_prefix_is_a_flag_and_four_bytes_of_length",
         _READER + "test_any_cut_of_the_data_gives_the_same_messages",
     ),
     "response: trailers": (
+        _CALLS + "test_an_error_becomes_its_status_with_its_message",
         _ANSWERS + "test_the_trailers_of_a_status",
         _ANSWERS + "test_a_message_is_escaped_but_for_printable_ascii",
     ),
     "response: trailers only": (_ANSWERS + "test_a_status_before_any_message_is_one_header_block",),
     "response: trailing metadata, grpc-status-details-bin": (_UNSUPPORTED,),
-    "error: unknown method": (_HEADS + "test_an_unknown_method_is_unimplemented",),
+    "error: unknown method": (
+        _CALLS + "test_an_rpc_that_there_is_not_is_unimplemented",
+        _HEADS + "test_an_unknown_method_is_unimplemented",
+    ),
     "error: message above the limit": (
         _READER + "test_a_message_at_the_limit_is_read_and_one_above_is_refused_by_its_prefix",
         _CONNECTIONS + "test_a_message_over_the_limit_is_refused_and_harms_nothing_else",
@@ -90,9 +104,9 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
     ),
     "error: deadline, and the work is cancelled": (
         _REFUSALS + "test_a_deadline_is_kept_by_the_server_and_ends_the_work",
-        "transport/test_calls.py::test_a_caller_that_leaves_takes_its_call_back",
+        _CALLS + "test_a_caller_that_leaves_takes_its_call_back",
     ),
-    "error: RST_STREAM cancels": ("transport/test_calls.py::test_a_caller_that_leaves_takes_its_call_back",),
+    "error: RST_STREAM cancels": (_CALLS + "test_a_caller_that_leaves_takes_its_call_back",),
     "error: RST_STREAM NO_ERROR after an early answer": (
         _REFUSALS + "test_an_answer_before_the_end_of_the_request_resets_it_without_an_error",
     ),
@@ -101,8 +115,12 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
         _COMPRESSION + "test_what_we_compress_is_what_clients_read",
         _CONNECTIONS + "test_messages_are_compressed_as_each_side_likes",
     ),
-    "streams: both directions interleave": (_REFUSALS + "test_a_bidirectional_stream_interleaves",),
+    "streams: both directions interleave": (
+        _CALLS + "test_a_stream_carries_messages_both_ways_until_its_client_has_no_more",
+        _REFUSALS + "test_a_bidirectional_stream_interleaves",
+    ),
     "streams: half-close is not cancel": (
+        "transport/test_end.py::test_a_stream_that_still_answers_may_do_so",
         _REFUSALS + "test_a_client_that_closes_its_half_of_the_call_gets_its_answer",
     ),
     "flow control: per stream": (
@@ -151,10 +169,16 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
         "transport/test_end.py::test_what_is_in_flight_is_answered_and_what_is_new_is_refused",
     ),
     "TLS: ALPN h2": (_TLS + "test_alpn_chooses_http_2",),
-    "TLS: mutual": (_TLS + "test_mutual_tls_serves_clients_that_show_a_certificate_alone",),
-    "prior knowledge in clear": (_CLIENTS + "test_curl_gets_the_message_by_prior_knowledge",),
+    "TLS: mutual": (
+        _BEHAVIOURS,
+        _TLS + "test_mutual_tls_serves_clients_that_show_a_certificate_alone",
+    ),
+    "prior knowledge in clear": (
+        _CALLS + "test_many_calls_share_a_connection",
+        _CLIENTS + "test_curl_gets_the_message_by_prior_knowledge",
+    ),
     "unix sockets": (_CONNECTIONS + "test_a_unix_socket_is_made_and_taken_away_again",),
-    "services: every RPC, over either transport": ("test_behaviours.py::test_it_behaves_like_every_frontend",),
+    "services: every RPC, over either transport": (_BEHAVIOURS,),
     "services: health Check and Watch": (
         _FRONTEND + "test_it_says_where_it_listens",
         _FRONTEND + "test_who_watches_the_health_is_reported_the_end",
@@ -240,7 +264,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "grpc-header-forward-pattern": (
         "inference/test_unary.py::test_metadata_that_is_forwarded_becomes_parameters",
-        "test_behaviours.py::test_it_behaves_like_every_frontend",
+        _BEHAVIOURS,
     ),
     "grpc-restricted-protocol": (
         "transport/test_restrictions.py::test_a_restricted_call_needs_its_metadata",
@@ -307,8 +331,8 @@ ORACLES: Mapping[str, tuple[str, ...]] = {
     "h2: state machine": ("http2/test_state_machine.py::deliver_to_server",),
     "h2 and hpack: tables": (_TABLES + "test_a_client_may_use_its_table_until_it_knows_that_it_has_none",),
     "random bytes": ("http2/test_random_bytes.py::test_random_frames_end_in_an_answer_or_a_goaway",),
-    "grpcio": ("transport/test_calls.py::test_a_call_is_answered_with_the_bytes_that_its_function_gave",),
-    "tritonclient": ("test_behaviours.py::test_it_behaves_like_every_frontend",),
+    "grpcio": (_CALLS + "test_a_call_is_answered_with_the_bytes_that_its_function_gave",),
+    "tritonclient": (_BEHAVIOURS,),
     "tritonclient aio": ("test_behaviours.py::test_the_client_for_asyncio_gets_the_same",),
     "grpc-js": ("clients/test_grpc_js.py::test_every_kind_of_call_comes_to_its_end",),
     "curl": (_CLIENTS + "test_curl_gets_the_message_by_prior_knowledge",),
