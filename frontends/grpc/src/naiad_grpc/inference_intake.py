@@ -12,6 +12,7 @@ from naiad_grpc.codec import Decoder, ResponseForm, model_name_and_version, take
 from naiad_grpc.codec.versions import model_version
 from naiad_grpc.trace_attributes import call_attributes
 from naiad_kit.explaining import EXPLAIN
+from naiad_kit.frontends.body_memory import body_memory_of
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.forwarding import HeaderForwarding
 from naiad_kit.shared_memory import shared_memory_of
@@ -92,8 +93,9 @@ class Intake:
         self._tracing = tracing_of(server)
         self._threads = threads
         self._forwarding = forwarding
-        self._decoder = Decoder(shared_memory_of(server))
-        self._large_decoder = Decoder(shared_memory_of(server))
+        reserve = body_memory_of(server)
+        self._decoder = Decoder(shared_memory_of(server), reserve)
+        self._large_decoder = Decoder(shared_memory_of(server), reserve)
 
     def caller(self, context: CallContext, method: str) -> Caller:
         """Who makes that call of an RPC. Raises InvalidArgumentError when metadata to forward has a reserved name."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from naiad.errors import InvalidArgumentError
-from naiad_grpc.codec import OutputForm, ResponseForm, request_id_of
+from naiad_grpc.codec import Decoder, OutputForm, ResponseForm, request_id_of
 
 FLOATS = np.array([1.5, 2.5], np.float32)
 
@@ -59,6 +59,25 @@ def test_tensors_are_aligned_views_on_the_message_wherever_that_can_be(decoder, 
         assert array.flags.aligned
         views += np.shares_memory(array, np.frombuffer(message, np.uint8))
     assert views == 2  # of the eight places, one in four is aligned
+
+
+def test_a_large_tensor_that_is_not_aligned_is_copied_into_the_memory_of_its_model(ask):
+    memory = np.zeros(1 << 20, np.uint8)
+    decoder = Decoder(lambda: None, lambda model, size: memoryview(memory)[:size] if model == "m" else None)
+    x = np.arange(50_000, dtype=np.float32)
+    copied = 0
+    for model in ("m", "o"):
+        for size in range(4):
+            message = ask(("X", "FP32", [len(x)]), raw=[x.tobytes()], id="x" * size, model=model).SerializeToString()
+
+            array = decoder.decode(message)[0].inputs["X"].array
+
+            assert np.array_equal(array, x)
+            assert array.flags.aligned
+            copied += np.shares_memory(array, memory)
+            del array
+            memory[:] = 0
+    assert copied == 3  # of the four places, one is aligned; the other model has no memory
 
 
 @pytest.mark.parametrize("content", [[b"", b"a\x00b"], [b"x" * 300]])

@@ -13,6 +13,7 @@ from naiad_grpc.codec.framing import ID_TAG, malformed, scan, split
 from naiad_grpc.codec.inputs import Input, array_of_bytes
 from naiad_grpc.codec.templates import RequestTemplate, read_message, read_template
 from naiad_grpc.codec.typed_size import check_typed_size
+from naiad_kit.frontends.body_memory import SMALLEST_BODY, Reserve, no_body_memory
 from naiad_kit.shared_memory import SharedMemoryApi
 from naiad_tensors.tensors import Tensor
 
@@ -32,12 +33,16 @@ class _ExpectedMessage(NamedTuple):
 class Decoder:
     """Decodes infer requests; `shared_memory` gives the service that has the regions.
 
+    An input that is not aligned in its message is copied into what `reserve` has for its model, where the model's
+    process reads it.
+
     Clients repeat the same message with new ids and tensors, so its template is cached by its text. That saves most of
     the time of a small request, and so does comparing a message with the last one to the same model before parsing it.
     """
 
-    def __init__(self, shared_memory: Callable[[], SharedMemoryApi]) -> None:
+    def __init__(self, shared_memory: Callable[[], SharedMemoryApi], reserve: Reserve = no_body_memory) -> None:
         self._shared_memory = shared_memory
+        self._reserve = reserve
         self._templates: dict[bytes, RequestTemplate] = {}
         self._expected: dict[bytes, _ExpectedMessage] = {}
 
@@ -92,7 +97,7 @@ class Decoder:
         _check_contents(template, len(contents))
         tensors = inputs.tensors.copy()
         for each, (start, size) in zip(inputs.raw, contents, strict=True):
-            tensors[each.name] = _tensor(each, message, start, size, template.model_name)
+            tensors[each.name] = _tensor(each, message, start, size, template.model_name, self._reserve)
         for shared in inputs.shared:
             tensors[shared.name] = self._shared_memory().tensor(shared, template.model_name)
         ordered = tensors if len(tensors) == len(inputs.raw) else {name: tensors[name] for name in inputs.names}
@@ -178,13 +183,21 @@ def _request(template: RequestTemplate, request_id: str, tensors: dict[str, Tens
     )
 
 
-def _tensor(raw: Input, message: bytes, start: int, size: int, model: str) -> Tensor:
+def _tensor(raw: Input, message: bytes, start: int, size: int, model: str, reserve: Reserve) -> Tensor:
     """The tensor over these bytes of the message; unaligned bytes are copied, since frameworks may not read them."""
     if start & raw.alignment_mask:
-        array = array_of_bytes(raw, message[start : start + size], 0, size, model)
+        array = array_of_bytes(raw, _copied(message, start, size, model, reserve), 0, size, model)
     else:
         array = array_of_bytes(raw, message, start, size, model)
     return Tensor(raw.name, raw.datatype, raw.shape, array)
+
+
+def _copied(message: bytes, start: int, size: int, model: str, reserve: Reserve) -> bytes | memoryview:
+    memory = reserve(model, size) if size >= SMALLEST_BODY else None
+    if memory is None:
+        return message[start : start + size]
+    memory[:] = memoryview(message)[start : start + size]
+    return memory
 
 
 def _check_contents(template: RequestTemplate, got: int) -> None:
