@@ -39,7 +39,7 @@ RESCHEDULE = Reschedule()
 """Queue the request again, and leave its states as they are."""
 
 Answer = Mapping[str, Any] | Sequence[Reply | NaiadError | Reschedule | None]
-"""The result of `execute`: one array an output for the whole batch, or one reply or error a request, in order.
+"""The result of `execute`: one array per output for the whole batch, or one reply or error per request, in order.
 
 None is for a request that is answered through its `Batch.sender`, RESCHEDULE for one that is executed again, with the
 same sender.
@@ -131,7 +131,8 @@ class Batch:
             if layout is not None:
                 joined = layout.input(name, self.requests, self.sizes)
             else:
-                joined = np.concatenate([request.inputs[name].array for request in self.requests])
+                inputs = [request.inputs[name] for request in self.requests]
+                joined = np.concatenate([i.payload if type(i.payload) is np.ndarray else i.array for i in inputs])
             self._joined[name] = joined
             self.input_done_ns = monotonic_ns()
         return joined
@@ -165,8 +166,7 @@ class Batch:
 
     def sender(self, index: int) -> Sender:
         """The sender of `requests[index]`, the same one in each call; `execute` answers that request with None."""
-        if self._taken is None:
-            self._taken = {}
+        self._taken = {} if self._taken is None else self._taken
         if index not in self._taken:
             self._taken[index] = self._open(index)
         return self._taken[index]

@@ -43,7 +43,7 @@ class ResponseBuilder(ReplyReader, Protocol):
         """Which tensors of a batch do not hold one row for each item, None where all do."""
 
     def read(self, answer: Answer, batch: Batch) -> Sequence[Outcome | None]:
-        """One outcome a request, in order; None for a request that is answered through its sender.
+        """One outcome per request, in order; None for a request that is answered through its sender.
 
         Raises ModelFailedError when the answer as a whole is invalid.
         """

@@ -16,7 +16,7 @@ class VersionParts:
     """The parts of a model version with which a warm-up makes batches and reads answers. All are for any thread.
 
     `validate` returns the request as the model sees it and its batch size (1 without batching), or raises
-    InvalidArgumentError. `read` makes one outcome a request, None for one that is answered through its sender, or
+    InvalidArgumentError. `read` makes one outcome per request, None for one that is answered through its sender, or
     raises ModelFailedError. `layout` is that of the batches, `codec` the version's, where it has one.
     """
 

@@ -34,7 +34,7 @@ def request(model: str, *values: float, **fields: Any) -> Request:
 
 
 def rows(model: str, *values: float, **fields: Any) -> Request:
-    """A request with INPUT, FP32[-1] behind a batch dimension: one value a row."""
+    """A request with INPUT, FP32[-1] behind a batch dimension: one value per row."""
     tensor = Tensor.of("INPUT", np.array(values, dtype=np.float32).reshape(-1, 1))
     return Request(model, {"INPUT": tensor}, **fields)
 

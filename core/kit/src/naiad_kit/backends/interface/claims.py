@@ -60,7 +60,7 @@ def _claim(path: str, kind: str, entry: Entry, exact: bool = False) -> Claim:
 
 
 def _control_claims(sequences: ModelSequenceBatching) -> Iterator[Claim]:
-    """Control tensors hold one element a request."""
+    """Control tensors hold one element per request."""
     for index, control_input in enumerate(sequences.control_input):
         for number, control in enumerate(control_input.control):
             path = f"sequence_batching.control_input[{index}]"
