@@ -112,6 +112,6 @@ def test_the_application_goes_up_and_down_by_commands_on_a_running_cluster(nodes
     answer = group.client(httpclient).infer("echo", tensor(httpclient, "x", 0)).as_numpy("y").tolist()
     run_command("naiad", "ray", "down", address=nodes.address)
 
-    assert up.startswith(f"application '{APPLICATION}' runs\nhttp at port {nodes.http}\n")
+    assert f"application '{APPLICATION}' runs\nhttp at port {nodes.http}\n" in up
     assert answer == [[number]]
     assert pids_of(replica_of("only")) == []
