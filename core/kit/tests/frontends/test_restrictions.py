@@ -15,6 +15,8 @@ RULES = ("inference,health:key=secret", "trace:Other-Key=a=b")
         ("inference", [(b"x-key", b"secret")], ""),
         ("health", [(b"x-a", b"b"), (b"x-key", b" secret ")], ""),
         ("trace", [(b"x-other-key", b"a=b")], ""),
+        ("inference", [(b"x-key", b"secret"), (b"x-key", b"wrong")], ""),
+        ("inference", [(b"x-key", b"wrong"), (b"x-key", b"secret")], "x-key"),
         ("inference", [], "x-key"),
         ("inference", [(b"x-key", b"")], "x-key"),
         ("inference", [(b"x-key", b"Secret")], "x-key"),
