@@ -45,6 +45,26 @@ def test_a_missing_dimension_is_reported_with_the_index_that_adds_it() -> None:
         client.infer(a=[1, 2])
 
 
+def test_a_tuple_in_place_of_one_array_is_reported_with_the_line_of_the_function() -> None:
+    @model
+    def tupled(a: Array[FP32, 2]) -> Array[FP32, 2]:
+        return (a,)
+
+    @model
+    def nothing(a: Array[FP32, 2]) -> Array[FP32, 2]:
+        return None
+
+    with serve(tupled) as client, pytest.raises(ModelFailedError) as raised:
+        client.infer(a=[1, 2])
+    with serve(nothing) as client, pytest.raises(ModelFailedError) as empty:
+        client.infer(a=[1, 2])
+
+    assert f"{__file__}:{line_of(tupled)}: " in str(raised.value)
+    assert "it is a tuple of 1, and the output one array; return that" in str(raised.value)
+    assert str(empty.value).startswith(f"{__file__}:{line_of(nothing)}: ")
+    assert "nothing' returned None, which has no array for output 'output'; return one array" in str(empty.value)
+
+
 def test_a_write_to_an_input_is_reported_with_how_to_copy() -> None:
     @model
     def grow(a: Array[FP32, 2]) -> Array[FP32, 2]:

@@ -4,7 +4,7 @@ from functools import partial
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING
 
-from naiad.errors import NaiadError, UnavailableError
+from naiad.errors import InvalidArgumentError, NaiadError, UnavailableError
 from naiad.types import Request
 from naiad_http.codec import Decoder, Encoded, Encoder, ResponseForm
 from naiad_http.codec.request_head import RequestHead
@@ -39,7 +39,11 @@ class Inference:
     def decode(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> tuple[Request, ResponseForm]:
         """The request in that body and the requested form of its response. Raises NaiadError."""
         received_ns = monotonic_ns()
-        request, form = self._decoder.decode(request_head, front, rest)
+        try:
+            request, form = self._decoder.decode(request_head, front, rest)
+        except InvalidArgumentError:
+            self._look_up(request_head)
+            raise
         request.received_ns = received_ns
         if request_head.timeout is not None:
             request.deadline = monotonic() + request_head.timeout
@@ -74,11 +78,19 @@ class Inference:
     def decode_generate(self, request_head: RequestHead, body: Buffer) -> Request:
         """The request in the body of `generate` or `generate_stream`. Raises NaiadError."""
         received_ns = monotonic_ns()
-        request = self._generate_decoder.decode(request_head, body)
+        try:
+            request = self._generate_decoder.decode(request_head, body)
+        except InvalidArgumentError:
+            self._look_up(request_head)
+            raise
         request.received_ns = received_ns
         if request_head.timeout is not None:
             request.deadline = monotonic() + request_head.timeout
         return request
+
+    def _look_up(self, request_head: RequestHead) -> None:
+        """Raise NaiadError for a model that does not serve, which says more to its caller than a fault of the body."""
+        self._server.model_config(request_head.model_name, request_head.version)
 
     def load_headers(self, request_head: RequestHead) -> Headers:
         """The load report headers of a response, if the caller requested them."""

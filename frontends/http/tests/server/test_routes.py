@@ -37,6 +37,13 @@ def test_errors_of_other_paths_and_methods_are_json(server, method, path, status
     assert ("allow" in headers) == (status == 405)
 
 
+@pytest.mark.parametrize("action", ["infer", "generate", "generate_stream"])
+def test_an_unknown_model_is_what_its_caller_hears_of_first(server, action):
+    status, _, answer = server.ask("POST", f"/v2/models/dream/{action}", b"{broken")
+
+    assert (status, b"unknown model: 'dream'" in answer) == (404, True)
+
+
 @pytest.mark.parametrize(
     ("path", "body", "error"),
     [

@@ -69,9 +69,10 @@ class Conversion:
         del result  # a reference less, so that a fresh array is known to be fresh
         for name, dtype, rank in self._declared:
             array = outputs[name]
-            if type(array) is np.ndarray and (
-                array.ndim != rank or (array.dtype is not dtype and array.dtype != dtype)
-            ):
+            if type(array) is not np.ndarray:
+                if isinstance(array, tuple) and any(isinstance(each, np.ndarray) for each in array):
+                    raise TypeError(self._start(name) + f"it is {_shown(array)}, and the output one array; return that")
+            elif array.ndim != rank or (array.dtype is not dtype and array.dtype != dtype):
                 raise self._mismatch(name, array, dtype, rank)
         array = None
         for name in self._bf16_outputs:
@@ -81,10 +82,12 @@ class Conversion:
         return outputs
 
     def _mismatch(self, name: str, array: np.ndarray, dtype: np.dtype[Any], rank: int) -> Exception:
-        start = f"{self._location}'{self._function}' returned a wrong array for output '{name}': "
         if array.dtype != dtype:
-            return TypeError(start + datatype_hint(array, dtype))
-        return ValueError(start + shape_hint(array.shape, rank, self._batching))
+            return TypeError(self._start(name) + datatype_hint(array, dtype))
+        return ValueError(self._start(name) + shape_hint(array.shape, rank, self._batching))
+
+    def _start(self, name: str) -> str:
+        return f"{self._location}'{self._function}' returned a wrong array for output '{name}': "
 
     def _array(self, batch: Batch, name: str) -> np.ndarray:
         array = batch.input(name)
@@ -109,8 +112,8 @@ class Conversion:
         wrong = [name for name in self._names if results.get(name) is None or isinstance(results[name], Mapping)]
         if wrong:
             raise ModelFailedError(
-                f"'{self._function}' returned {_shown(result)}, which has no array for output '{wrong[0]}'; "
-                f"return {self._expected_return()}"
+                f"{self._location}'{self._function}' returned {_shown(result)}, which has no array for "
+                f"output '{wrong[0]}'; return {self._expected_return()}"
             )
         return results
 

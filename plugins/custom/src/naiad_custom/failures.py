@@ -22,7 +22,7 @@ class Failures:
         named = f" '{request.id}'" if request.id else ""
         self._logger.error("instance '%s' failed a request%s", self._name, named, exc_info=error)
         failure = ModelFailedError(f"instance '{self._name}' failed: {_describe_error(error)}")
-        failure.__cause__ = error
+        failure.__cause__, failure.logged = error, True
         return failure
 
 

@@ -283,6 +283,6 @@ class Server:
         mode = self.settings["model-control-mode"]
         if mode != "explicit":
             raise UnavailableError(
-                "explicit model load / unload is not allowed if polling is enabled; "
+                "explicit model load / unload is not allowed if polling is enabled, nor in the mode 'none'; "
                 f"the model control mode is '{mode}', start the server with --model-control-mode=explicit"
             )
