@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
+# each start of a server compiles 600 modules where Python may not keep its bytecode, as in many containers
+export PYTHONDONTWRITEBYTECODE :=
 # each processor runs tests of its own; PARALLEL= runs one after the other
 PARALLEL ?= --numprocesses auto --maxprocesses 8 --dist worksteal
 
