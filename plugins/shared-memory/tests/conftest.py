@@ -50,8 +50,16 @@ def memory() -> SharedMemory:
     return SharedMemory(allowed=True)
 
 
-@pytest.fixture
-def count_descriptors() -> Callable[[], int]:
-    """Count the open descriptors of this process, once those of earlier tests are closed."""
+@pytest.fixture(scope="module")
+def collected() -> Iterator[None]:
+    """The garbage of other modules is collected, and no collection closes its descriptors in the tests of this one."""
     gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture
+def count_descriptors(collected: None) -> Callable[[], int]:
+    """Count the open descriptors of this process, once those of other modules are closed."""
     return lambda: len(list(Path("/proc/self/fd").iterdir()))

@@ -245,15 +245,20 @@ def caller(start, repository):
         yield Caller(serving.server.plugins.frontends()["grpc"].target, repository[1][0])
 
 
-@pytest.fixture(autouse=True)
-def without_collections(caplog):
-    caplog.set_level(logging.CRITICAL, "naiad.model")  # pytest keeps records with their tracebacks
+@pytest.fixture(scope="module", autouse=True)
+def without_collections():
+    """One collection for all tests: with the objects of all collected tests it takes half a second."""
     if not hasattr(ctypes.CDLL(None), "mallinfo2"):
         pytest.skip("this C library does not count what it hands out")
     gc.collect()
     gc.disable()
     yield
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def without_records(caplog):
+    caplog.set_level(logging.CRITICAL, "naiad.model")  # pytest keeps records with their tracebacks
 
 
 def is_freed(before, turn, turns=300):
