@@ -14,7 +14,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -177,7 +177,8 @@ def send_to(url: str, rate: float, body: dict[str, Any], over: threading.Event) 
     phase = len(url) % 6
     pause = 0.0
     while not over.wait(pause):
-        urllib.request.urlopen(Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})).read()
+        with suppress(HTTPError):  # a request may wait too long where the machine is busy
+            urllib.request.urlopen(Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})).read()
         pause = (1 - 0.6 * math.sin(time.monotonic() / 4 + phase)) / rate
 
 

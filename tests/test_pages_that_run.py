@@ -11,11 +11,16 @@ from importlib import metadata
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+import joblib
+import numpy as np
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from sklearn.dummy import DummyClassifier
 
+import naiad_custom
 from naiad_config.text import parse_text
+from naiad_testing import serve
 
 from .environments import with_members
 from .house.workspace import members
@@ -170,6 +175,18 @@ def test_the_tutorial_works_as_it_stands(read: Callable[..., Reader]) -> None:
 @pytest.mark.timeout(180)
 def test_the_models_of_frameworks_work_as_they_stand(read: Callable[..., Reader]) -> None:
     read("frameworks.md").follow("frameworks.md")
+
+
+def test_the_model_of_scikit_learn_in_the_readme_is_served(tmp_path: Path) -> None:
+    (source,) = [block.text for block in blocks_of("../README.md") if "joblib" in block.text]
+    (tmp_path / "iris" / "1").mkdir(parents=True)
+    (tmp_path / "iris/1/model.py").write_text(source)
+    joblib.dump(DummyClassifier().fit([[0] * 4] * 3, [7, 7, 2]), tmp_path / "iris/1/iris.joblib")
+
+    with serve(tmp_path / "iris", plugins=[naiad_custom]) as client:
+        answer = client.infer(x=np.zeros((2, 4), np.float32))
+
+    assert answer["label"].tolist() == [[7], [7]]
 
 
 def test_the_test_of_the_page_about_debugging_runs_beside_the_model_of_the_tutorial(
