@@ -13,6 +13,8 @@ from naiad_tensors.devices import DeviceTensor, is_on_device
 from naiad_tensors.tensors import Tensor
 
 _ndarray = np.ndarray  # numpy looks its names up at each use: 0.05 µs
+_USUAL_SIZES = 64
+"""Batch sizes of requests whose shapes take one look-up to check."""
 _BATCH_NOTE = (
     " (max_batch_size is greater than 0, so every input has a batch dimension in front of the configured dims;"
     " set max_batch_size to 0 for a model whose dims are complete)"
@@ -24,7 +26,7 @@ class _Input:
     """One input of the configuration: `dims` without the batch dimension, `keyed` when they decide on batching.
 
     Without `has_rows` an input of a model that batches has no batch dimension, and its values decide on batching: a
-    shape tensor counts for the whole batch.
+    shape tensor counts for the whole batch. `sizes` are the batch sizes of usual shapes.
     """
 
     datatype: str
@@ -34,6 +36,7 @@ class _Input:
     has_rows: bool
     optional: bool
     reshape: ModelTensorReshape | None
+    sizes: Mapping[tuple[int, ...], int]
 
 
 class DeclaredInputs:
@@ -43,7 +46,7 @@ class DeclaredInputs:
         self._model = config.name
         self._max_batch_size = config.max_batch_size
         batching = config.max_batch_size > 0
-        self._inputs = {each.name: _input(each, batching) for each in config.input}
+        self._inputs = {each.name: _input(each, config.max_batch_size) for each in config.input}
         inputs = self._inputs.items()
         self._required = frozenset(name for name, declared in inputs if not declared.optional)
         self._has_optional = len(self._required) < len(self._inputs)
@@ -62,25 +65,17 @@ class DeclaredInputs:
         batch_size = 0
         for name, tensor in inputs.items():
             declared, shape, payload = self._inputs[name], tensor.shape, tensor.payload
-            if tensor.datatype != declared.datatype:
-                raise InvalidArgumentError(
-                    f"inference input '{name}' data-type is '{tensor.datatype}', but model '{self._model}' "
-                    f"expects '{declared.datatype}'"
-                )
-            if not isinstance(payload, _ndarray):
-                self._check_payload(tensor)
-            elif payload.shape != shape or (payload.dtype is not declared.dtype and payload.dtype != declared.dtype):
-                raise _contradiction(tensor, f"{payload.dtype} {_dims(payload.shape)}")
-            if not declared.has_rows:
-                if shape != declared.dims and not _matches(shape, declared.dims):
-                    raise self._unexpected_shape(name, shape, declared.dims)
+            if (
+                type(payload) is _ndarray
+                and payload.dtype is declared.dtype
+                and payload.shape == shape
+                and tensor.datatype == declared.datatype
+                and (size := declared.sizes.get(shape)) is not None
+                and (size == batch_size or not batch_size)
+            ):  # the usual case
+                batch_size = size
                 continue
-            if not shape or (shape[1:] != declared.dims and not _matches(shape[1:], declared.dims)):
-                raise self._unexpected_rows(name, shape, declared.dims)
-            if batch_size == 0:
-                batch_size = shape[0]
-            if shape[0] != batch_size or batch_size == 0:
-                raise self._unequal_batch(name, shape[0], batch_size)
+            batch_size = self._check_tensor(name, tensor, declared, batch_size)
         if batch_size > self._max_batch_size:
             raise InvalidArgumentError(
                 f"inference request batch-size must be <= {self._max_batch_size} for '{self._model}', got {batch_size}"
@@ -95,6 +90,30 @@ class DeclaredInputs:
     def reshaped(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The inputs in the shapes that the model takes: views, no copies."""
         return {name: _reshaped(tensor, self._inputs[name]) for name, tensor in inputs.items()}
+
+    def _check_tensor(self, name: str, tensor: Tensor, declared: _Input, batch_size: int) -> int:
+        """The batch size of the request, 0 while no tensor has said it; `batch_size` is that of the tensors before."""
+        shape, payload = tensor.shape, tensor.payload
+        if tensor.datatype != declared.datatype:
+            raise InvalidArgumentError(
+                f"inference input '{name}' data-type is '{tensor.datatype}', but model '{self._model}' "
+                f"expects '{declared.datatype}'"
+            )
+        if not isinstance(payload, _ndarray):
+            self._check_payload(tensor)
+        elif payload.shape != shape or (payload.dtype is not declared.dtype and payload.dtype != declared.dtype):
+            raise _contradiction(tensor, f"{payload.dtype} {_dims(payload.shape)}")
+        if not declared.has_rows:
+            if shape != declared.dims and not _matches(shape, declared.dims):
+                raise self._unexpected_shape(name, shape, declared.dims)
+            return batch_size
+        if not shape or (shape[1:] != declared.dims and not _matches(shape[1:], declared.dims)):
+            raise self._unexpected_rows(name, shape, declared.dims)
+        if batch_size == 0:
+            batch_size = shape[0]
+        if shape[0] != batch_size or batch_size == 0:
+            raise self._unequal_batch(name, shape[0], batch_size)
+        return batch_size
 
     def _check_payload(self, tensor: Tensor) -> None:
         """Check a payload that is not in host memory; one on a device is a DeviceTensor from here on."""
@@ -158,10 +177,12 @@ class DeclaredInputs:
         )
 
 
-def _input(declared: ModelInput, batching: bool) -> _Input:
+def _input(declared: ModelInput, max_batch_size: int) -> _Input:
     datatype = wire_name(declared.data_type)
     dims = tuple(declared.dims)
+    batching = max_batch_size > 0
     has_rows = batching and not declared.is_shape_tensor
+    has_usual_shapes = has_rows and -1 not in dims
     return _Input(
         datatype=datatype,
         dtype=tensor_type(datatype).dtype,
@@ -170,6 +191,7 @@ def _input(declared: ModelInput, batching: bool) -> _Input:
         has_rows=has_rows,
         optional=declared.optional,
         reshape=declared.reshape,
+        sizes={(size, *dims): size for size in range(1, min(max_batch_size, _USUAL_SIZES) + 1) if has_usual_shapes},
     )
 
 

@@ -28,7 +28,8 @@ class Taker(Protocol):
 class _Output:
     """One output of the configuration: `dims` as the model produces them, `client_dims` where clients see others.
 
-    `has_rows` says that the model's batch dimension comes in front of them.
+    `has_rows` says that the model's batch dimension comes in front of them. `plain_dtype` is the dtype of an output
+    with rows that is sent as it comes, None for others.
     """
 
     datatype: str
@@ -36,6 +37,7 @@ class _Output:
     dims: tuple[int, ...]
     client_dims: tuple[int, ...] | None
     has_rows: bool
+    plain_dtype: np.dtype | None
 
 
 class DeclaredOutputs:
@@ -55,7 +57,14 @@ class DeclaredOutputs:
         for name, value in outputs.items():
             declared = self._outputs.get(name)
             if declared is not None:
-                tensors[name] = self._tensor(name, value, declared, batch_size, requests)
+                if (
+                    type(value) is _ndarray
+                    and value.dtype is declared.plain_dtype
+                    and (shape := value.shape) == (batch_size, *declared.dims)
+                ):  # the usual case, without a call
+                    tensors[name] = Tensor(name, declared.datatype, shape, value)
+                else:
+                    tensors[name] = self._tensor(name, value, declared, batch_size, requests)
             elif self._strict:
                 raise ModelFailedError(
                     f"model '{self._model}' produced output '{name}', which its configuration does not declare; "
@@ -151,20 +160,23 @@ class DeclaredOutputs:
         """
         if not self._strict:
             self._check_rows(tensors, sum(sizes))
-        wholes: list[tuple[str, str, tuple[int, ...], Any]] = [
-            (name, tensor.datatype, tensor.shape[1:], tensor.payload) for name, tensor in tensors.items()
-        ]
-        parts: list[dict[str, Tensor] | None] = []
-        start = 0
-        for index, size in enumerate(sizes):
-            stop = start + size
-            if occupied is None or occupied[index]:  # half of the rows where many sequences take turns: 3 µs each
-                parts.append(
-                    {name: Tensor(name, kind, (size, *dims), rows[start:stop]) for name, kind, dims, rows in wholes}
-                )
-            else:
-                parts.append(None)
-            start = stop
+        parts: list[dict[str, Tensor] | None] = [{} for _ in sizes]
+        if occupied is not None:  # half of the rows where many sequences take turns: 3 µs each
+            parts = [part if is_occupied else None for part, is_occupied in zip(parts, occupied, strict=True)]
+        has_single_rows = max(sizes) == 1
+        for name, tensor in tensors.items():
+            datatype, dims, rows = tensor.datatype, tensor.shape[1:], tensor.payload
+            if has_single_rows and type(rows) is _ndarray:
+                shape = (1, *dims)
+                for part, row in zip(parts, rows[:, None], strict=True):  # in two thirds of the time of slices
+                    if part is not None:
+                        part[name] = Tensor(name, datatype, shape, row)
+                continue
+            start = 0
+            for part, size in zip(parts, sizes, strict=True):
+                if part is not None:
+                    part[name] = Tensor(name, datatype, (size, *dims), rows[start : start + size])  # type: ignore[index]
+                start += size
         return parts
 
     def _check_rows(self, tensors: Mapping[str, Tensor], batch_size: int) -> None:
@@ -190,8 +202,9 @@ def _output(output: ModelOutput, batching: bool) -> _Output:
     dtype = tensor_type(datatype).dtype
     has_rows = batching and not output.is_shape_tensor
     if output.reshape is None:
-        return _Output(datatype, dtype, dims, None, has_rows)
-    return _Output(datatype, dtype, tuple(output.reshape.shape), dims, has_rows)
+        plain_dtype = dtype if has_rows and datatype != "BYTES" else None
+        return _Output(datatype, dtype, dims, None, has_rows, plain_dtype)
+    return _Output(datatype, dtype, tuple(output.reshape.shape), dims, has_rows, None)
 
 
 def _settle(output: str, tensor: DeviceTensor, requests: Sequence[Taker]) -> DeviceTensor | np.ndarray:

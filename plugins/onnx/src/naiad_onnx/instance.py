@@ -59,7 +59,9 @@ class OnnxInstance:
 
     def _run(self, batch: Batch) -> dict[str, Any]:
         self._narrow.check(batch)
-        names = [name for name in self._outputs if batch.wants(name)]
+        names = list(self._outputs)
+        if batch.requests[0].requested not in ((), self._outputs):
+            names = [name for name in names if batch.wants(name)]
         if self._on_gpu is not None:
             inputs = self._on_gpu.device_inputs(batch)
             if inputs or self._on_gpu.device_outputs(batch, names):
@@ -69,8 +71,9 @@ class OnnxInstance:
         values = self._run_session(names, feeds, self._run_options)
         batch.mark_infer_done()
         outputs = dict(zip(names, values, strict=True))
-        for name in self._text_outputs.intersection(outputs):
-            outputs[name] = as_bytes(outputs[name])
+        for name in self._text_outputs:
+            if name in outputs:
+                outputs[name] = as_bytes(outputs[name])
         return outputs
 
     def _feed(self, name: str, batch: Batch) -> np.ndarray:

@@ -22,8 +22,8 @@ class Queue(Protocol):
         """Put tickets back where they were popped, in the order in which they were popped."""
         ...
 
-    def remove(self, ticket: int) -> None:
-        """Take this ticket out, if it is in the queue."""
+    def remove(self, tickets: Sequence[int]) -> None:
+        """Take those of these tickets out that are in the queue."""
         ...
 
 
@@ -51,6 +51,8 @@ class Fifo:
             self._tickets[ticket.id] = ticket
             self._tickets.move_to_end(ticket.id, last=False)
 
-    def remove(self, ticket: int) -> None:
-        """O(1), wherever it stands."""
-        self._tickets.pop(ticket, None)
+    def remove(self, tickets: Sequence[int]) -> None:
+        """O(1) each, wherever it stands."""
+        if self._tickets:
+            for ticket in tickets:
+                self._tickets.pop(ticket, None)

@@ -32,9 +32,9 @@ class OpenBatch:
 
         The answer says which next ticket stopped it, None when the queue or the room is at its end.
         """
-        tickets = self.tickets
+        tickets, pop = self.tickets, queue.pop
         while self.size < limit:
-            ticket = queue.pop()
+            ticket = pop()
             if ticket is None:
                 return None
             if not tickets:

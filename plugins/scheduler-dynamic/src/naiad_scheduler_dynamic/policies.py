@@ -77,10 +77,11 @@ class PolicyQueue:
             if not level.queued:
                 self._enqueue(level)
 
-    def remove(self, ticket: int) -> None:
-        """Forget a ticket if it waits."""
-        if ticket in self._homes:
-            self.leave((ticket,))
+    def remove(self, tickets: Sequence[int]) -> None:
+        """Forget those of these tickets that wait."""
+        for ticket in tickets:
+            if ticket in self._homes:
+                self.leave((ticket,))
 
     def leave(self, tickets: Sequence[int]) -> None:
         """These tickets wait no longer."""

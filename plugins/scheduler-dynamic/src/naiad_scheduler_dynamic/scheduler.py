@@ -48,10 +48,11 @@ class DynamicScheduler:
 
     def settle(self, tickets: Sequence[int], now: float) -> None:
         """Forget those of these tickets that wait; those that ran are forgotten already."""
-        for ticket in tickets:
-            if ticket in self._open.tickets:
-                self._open.remove(ticket)
-            self._queue.remove(ticket)
+        batch = self._open
+        for ticket in tickets if batch.tickets else ():
+            if ticket in batch.tickets:
+                batch.remove(ticket)
+        self._queue.remove(tickets)
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:
         """Reject what is too late, then give each idle instance a batch while there is one to send."""

@@ -46,7 +46,16 @@ class ResponseBuilder:
                 raise self._not_an_answer(batch, type(answer).__name__)
         if len(answer) != len(batch.requests):
             raise self._not_an_answer(batch, f"{len(answer)} replies")
-        return list(map(self._read_one, answer, batch.requests, batch.sizes))
+        outcomes: list[Outcome | None] = []
+        for reply, request, size in zip(answer, batch.requests, batch.sizes, strict=True):
+            if type(reply) is not Reply and (reply is None or isinstance(reply, NaiadError)):
+                outcomes.append(reply)
+                continue
+            try:
+                outcomes.append(self.response(reply, request, size))
+            except NaiadError as error:
+                outcomes.append(error.with_traceback(None))  # which has this very list
+        return outcomes
 
     def read_rows(
         self, answer: Mapping[str, Any], batch: Batch, occupied: Sequence[bool]
@@ -83,12 +92,12 @@ class ResponseBuilder:
 
     def response(self, reply: Reply | Reschedule, request: Request, size: int) -> Response:
         """The response in that reply to a request of batch size `size`. Raises ModelFailedError."""
-        if isinstance(reply, Reschedule):
+        if type(reply) is not Reply and isinstance(reply, Reschedule):
             raise ModelFailedError(
                 "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not configured "
                 f"to handle such a flag: set sequence_batching {{ iterative_sequence: true }} for model '{self.model}'"
             )
-        if not isinstance(reply, Reply):
+        if type(reply) is not Reply and not isinstance(reply, Reply):
             raise ModelFailedError(
                 f"model '{self.model}' answered a request with {type(reply).__name__}; "
                 "it must be a naiad.backend.Reply or a NaiadError"
@@ -96,14 +105,6 @@ class ResponseBuilder:
         if reply.parameters:
             check_parameters(reply.parameters, self.model)
         return self._response(request, self._outputs.read(reply.outputs, size, (request,)), reply.parameters)
-
-    def _read_one(self, reply: Reply | NaiadError | Reschedule | None, request: Request, size: int) -> Outcome | None:
-        if reply is None or isinstance(reply, NaiadError):
-            return reply
-        try:
-            return self.response(reply, request, size)
-        except NaiadError as error:
-            return error
 
     def _not_an_answer(self, batch: Batch, answer: str) -> ModelFailedError:
         return ModelFailedError(
@@ -120,12 +121,13 @@ class ResponseBuilder:
     def _response(
         self, request: Request, tensors: dict[str, Tensor], parameters: Mapping[str, ParameterValue]
     ) -> Response:
-        if request.requested and tensors.keys() != set(request.requested):
-            missing = [name for name in request.requested if name not in tensors]
+        requested = request.requested
+        if requested and tuple(tensors) != requested and tensors.keys() != set(requested):
+            missing = [name for name in requested if name not in tensors]
             if missing and self._strict and not self.decoupled:
                 raise ModelFailedError(
                     f"model '{self.model}' did not produce the requested output '{missing[0]}'; "
                     f"it produced {list(tensors)}"
                 )
-            tensors = {name: tensor for name, tensor in tensors.items() if name in request.requested}
+            tensors = {name: tensor for name, tensor in tensors.items() if name in requested}
         return Response(self.model, self.version, request.id, tensors, parameters)
