@@ -1,71 +1,86 @@
-"""Instructions of a small request in each part of the server, counted by cachegrind: a busy machine changes nothing.
+"""Instructions of a small request in each part of the server, counted by callgrind: a busy machine changes nothing.
 
 Instructions of the operating system do not count: system calls, wake-ups of threads, the network.
 """
 
 import argparse
 import asyncio
+import functools
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-_FEW, _MANY = 300, 1300
-_TOTAL = re.compile(r"I\s+refs:\s+([\d,]+)")
-_COMMAND = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
+_WARM_UP, _REQUESTS = 320, 960
+_TOTAL = re.compile(r"Collected : (\d+)")
+_COMMAND = ("valgrind", "--tool=callgrind", "--instr-atstart=no", "--callgrind-out-file=/dev/null")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*_PARTS, []], help="what to count (default: all, for minutes)")
-    parser.add_argument("--requests", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("parts", nargs="*", choices=[*_PARTS, []], help="what to count (default: all)")
+    parser.add_argument("--counted", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.requests:
-        _PARTS[arguments.parts[0]](arguments.requests)
+    if arguments.counted:
+        _PARTS[arguments.parts[0]]()
         return
     for part in arguments.parts or _PARTS:
-        each = (_counted(part, _MANY) - _counted(part, _FEW)) / (_MANY - _FEW)
-        print(f"{part:22} {each:9,.0f} instructions a request", flush=True)
+        print(f"{part:22} {_instructions(part) / _REQUESTS:9,.0f} instructions a request", flush=True)
 
 
-def _counted(part: str, requests: int) -> int:
-    """The instructions of a process that makes so many requests."""
-    command = [*_COMMAND, sys.executable, __file__, part, "--requests", str(requests)]
+def _instructions(part: str) -> int:
+    """The instructions that a process counts for that part."""
+    command = [*_COMMAND, sys.executable, __file__, part, "--counted"]
     ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONHASHSEED": "1"})
     total = _TOTAL.search(ended.stderr)
     if ended.returncode or total is None:
         raise SystemExit(f"{' '.join(command)} failed: {ended.stderr[-1000:]}")
-    return int(total[1].replace(",", ""))
+    return int(total[1])
 
 
-def _http(requests: int) -> None:
+@contextmanager
+def _counting() -> Iterator[None]:
+    """Valgrind counts the instructions of this process during the block alone."""
+    control = ["callgrind_control", "-i", "on", str(os.getpid())]
+    subprocess.run(control, check=True, stdout=subprocess.DEVNULL)
+    yield
+    subprocess.run([*control[:2], "off", control[3]], check=True, stdout=subprocess.DEVNULL)
+
+
+def _http() -> None:
     import http_connection
 
-    http_connection.seconds(http_connection.binary_request(), requests)
+    request = http_connection.binary_request()
+    http_connection.seconds(request, _WARM_UP)
+    with _counting():
+        http_connection.seconds(request, _REQUESTS)
 
 
-def _grpc(requests: int) -> None:
+def _grpc() -> None:
     import grpc_connection
 
-    grpc_connection.seconds(requests)
+    grpc_connection.seconds(_WARM_UP)
+    with _counting():
+        grpc_connection.seconds(_REQUESTS)
 
 
-def _python(requests: int) -> None:
+def _python(outstanding: int = 1) -> None:
     from rounds import MODELS
 
-    _submit(MODELS, "naiad_custom", requests)
+    _submit(MODELS, "naiad_custom", outstanding)
 
 
-def _onnx(requests: int) -> None:
+def _onnx(outstanding: int = 1) -> None:
     from cases.onnx_small import write_models
     from servers import WORK
 
-    _submit(write_models(WORK / "onnx_small"), "naiad_onnx", requests)
+    _submit(write_models(WORK / "onnx_small"), "naiad_onnx", outstanding)
 
 
-def _session(requests: int) -> None:
+def _session() -> None:
     """What `session.run` costs, which is in the part `onnx` too."""
     import numpy as np
     import onnxruntime
@@ -78,12 +93,15 @@ def _session(requests: int) -> None:
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     feeds = {name: np.ones((1, 16), np.float32) for name in ("INPUT0", "INPUT1")}
-    for _ in range(requests):
+    for _ in range(_WARM_UP):
         session.run(["OUTPUT0", "OUTPUT1"], feeds)
+    with _counting():
+        for _ in range(_REQUESTS):
+            session.run(["OUTPUT0", "OUTPUT1"], feeds)
 
 
-def _submit(repository: Path, plugin: str, requests: int) -> None:
-    """Requests of `add_sub`, one at a time, through a server without frontends."""
+def _submit(repository: Path, plugin: str, outstanding: int) -> None:
+    """Requests of `add_sub`, so many at once, through a server without frontends."""
     from importlib import import_module
 
     from naiad import Server
@@ -95,19 +113,24 @@ def _submit(repository: Path, plugin: str, requests: int) -> None:
 
     async def run() -> None:
         async with Server(model_repository=[repository], plugins=plugins, options=options) as server:
-            await Pump(server, "add_sub", 1, requests).run()
+            await Pump(server, "add_sub", outstanding, _WARM_UP).run()
+            with _counting():
+                await Pump(server, "add_sub", outstanding, _REQUESTS).run()
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(run())
 
 
-_PARTS: dict[str, Callable[[int], None]] = {
+_PARTS: dict[str, Callable[[], None]] = {
     "http": _http,
     "grpc": _grpc,
     "python": _python,
+    "python-16": functools.partial(_python, 16),
     "onnx": _onnx,
+    "onnx-16": functools.partial(_onnx, 16),
     "session": _session,
 }
+"""Parts with a number have so many requests outstanding, of which batches are made; the others one."""
 
 if __name__ == "__main__":
     main()
