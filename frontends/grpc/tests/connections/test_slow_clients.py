@@ -220,6 +220,54 @@ def test_a_paused_stream_is_granted_no_window(run):
     assert run(main()) == (0, WINDOW)
 
 
+@pytest.mark.parametrize("end", ["taken", "reset", "lost"])
+def test_what_waits_for_a_paused_stream_is_charged_until_it_is_taken(run, end):
+    calls = Calls()
+
+    async def main():
+        async with listening(calls) as listener, connected(listener) as (reader, writer):
+            budget = listener._context.budget
+            writer.write(GREETING + begin(1, "/t/idle", END_HEADERS))
+            for _ in range(40):
+                writer.write(frame(DATA, 0, 1, message(bytes(16379))))
+            writer.write(frame(6, 0, 0, b"12345678"))
+            await frames_until(reader, lambda kind, flags, *_: kind == 6 and flags)
+            waiting = budget.reserved
+            if end == "taken":
+                calls.opened.set()
+                await frames_until(reader, lambda kind, _, stream, __: kind == WINDOW and stream == 1)
+            elif end == "reset":
+                writer.write(frame(RST, 0, 1, number(8)) + frame(6, 0, 0, b"87654321"))
+                await frames_until(reader, lambda kind, flags, *_: kind == 6 and flags)
+            else:
+                writer.transport.abort()
+                await listener._context.empty.wait()
+            return waiting, budget.reserved
+
+    waiting, after = run(main())
+
+    assert 38 * 16384 <= waiting <= 40 * 16384
+    assert after == 0
+
+
+def test_a_stream_with_more_that_waits_than_the_budget_has_is_refused(run):
+    async def main():
+        async with listening() as listener, client_of(listener) as client:
+            listener._context.budget.limit = 100_000
+            stream = client.begin("/t/idle", message(bytes(10_000)), end=False)
+            for _ in range(40):
+                if stream not in client.trailers:
+                    client.h2.send_data(stream, message(bytes(10_000)))
+                    client.flush()
+                    following = client.begin("/t/echo", message(b"x"))
+                    await client.status(following)
+            return await client.status(stream), listener._context.budget.reserved
+
+    (status, reason), reserved = run(main())
+
+    assert (status, b"--max-bytes-in-flight" in reason, reserved) == (b"14", True, 0)
+
+
 def test_a_function_waits_for_a_client_that_reads_slowly(run):
     calls = Calls()
 

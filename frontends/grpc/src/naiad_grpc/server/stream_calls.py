@@ -26,11 +26,12 @@ class StreamingCall(Call):
     the client, or is being compressed.
     """
 
-    __slots__ = ("_blocked", "_ended", "_head_sent", "_inbox")
+    __slots__ = ("_blocked", "_ended", "_head_sent", "_inbox", "_waiting")
 
     def __init__(self, connection: CallConnection, stream_id: int, head: CallHead[Method], now: float) -> None:
         super().__init__(connection, stream_id, head, now)
         self._inbox: deque[Framed] = deque()
+        self._waiting = 0  # the bytes in the budget that came while messages waited
         self._ended = False
         self._blocked = False
         self._head_sent = False
@@ -54,8 +55,10 @@ class StreamingCall(Call):
         self._inbox.extend(messages)
         self._ended = self._ended or ended
         self._advance()
-        if self._inbox and not was_waiting and not self.over:
-            self._connection.http2.pause(self._id)
+        if self._inbox and not self.over:
+            if not was_waiting:
+                self._connection.http2.pause(self._id)
+            self._hold(len(content))
 
     def fail(self, error: RpcError) -> None:
         """End the call with a status, after what was sent."""
@@ -69,9 +72,23 @@ class StreamingCall(Call):
             self._connection.http2.discard(self._id)
         super()._expire()
 
+    def _hold(self, size: int) -> None:
+        """Charge bytes that wait in the inbox: their window is shut, but there may be many such calls."""
+        try:
+            self._connection.context.budget.reserve(size)
+            self._waiting += size
+        except NaiadError as error:
+            self.fail(rpc_error(error))
+
+    def _release_waiting(self) -> None:
+        """Nothing waits in the inbox any more."""
+        self._connection.context.budget.release(self._waiting)
+        self._waiting = 0
+
     def _end(self) -> None:
         super()._end()
         self._inbox.clear()
+        self._release_waiting()
 
     @abstractmethod
     def _advance(self) -> None:
@@ -80,6 +97,7 @@ class StreamingCall(Call):
     def _emptied(self) -> None:
         """The inbox is empty: the client may send more."""
         if not self.over:
+            self._release_waiting()
             self._release_message()
             self._connection.http2.resume(self._id)
 
