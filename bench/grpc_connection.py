@@ -7,9 +7,11 @@ from types import SimpleNamespace
 
 import numpy as np
 from naiad import Request, Response, Tensor
+from naiad.errors import UnsupportedError
 from naiad.options import Settings
 from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.forwarding import HeaderForwarding
+from naiad_kit.tracing import NoTracing, Tracing
 
 from grpc_client import (
     ACK,
@@ -81,8 +83,12 @@ def _connection() -> GrpcProtocol:
         deliver(Response("add_sub", 1, request.id, outputs))
         return call
 
-    tracing = SimpleNamespace(active=False)
-    server = SimpleNamespace(submit=submit, model_config=None, labels=None, service=lambda kind: tracing)
+    def service(kind: type) -> NoTracing:
+        if kind is Tracing:
+            return NoTracing("")
+        raise UnsupportedError(f"there is no service {kind.__name__}")
+
+    server = SimpleNamespace(submit=submit, model_config=None, labels=None, service=service)
     settings = Settings(OPTIONS, {})
     inference = Inference(server, HeaderForwarding("", ""), _MOST)
     operation = UnaryOperation(INFER, "inference", inference.infer, inference.begin)

@@ -58,6 +58,16 @@ class Admission:
             return None
         return RpcError(Code.UNAVAILABLE, f"This protocol is restricted, expecting header '{required}'")
 
+    def admit(self, api: str) -> bool:
+        """Begin a call if every call may begin; otherwise see `refusal`."""
+        if self.ending or self._restricted or self._limited >= self._most_calls:
+            return False
+        if api in _ALWAYS_ANSWERED:
+            self._unlimited += 1
+        else:
+            self._limited += 1
+        return True
+
     def begin(self, api: str) -> None:
         """A call of an RPC in the group `api` begins."""
         if api in _ALWAYS_ANSWERED:

@@ -17,7 +17,7 @@ def counting_peer():
     calls = []
     peer = AnyPeer()
     cache = HeadCache(lambda fields: calls.append(fields) or fields)
-    peer.connection._blocks._cache, peer.connection._blocks._heads = cache, cache.heads
+    peer.connection._blocks._cache = cache
     peer.send(PREFACE + frame(SETTINGS, 0, 0))
     peer.answers.clear()
     return peer, calls
@@ -135,7 +135,7 @@ def test_a_table_as_large_as_by_default_needs_no_word(peer, value):
 def test_the_cache_of_heads_is_bounded(make_peer):
     peer = make_peer()
     peer.send(PREFACE + frame(SETTINGS, 0, 0) + frame(SETTINGS, 1, 0), headers(1, WHOLE, b"\x20" + BLOCK))
-    heads = peer.connection._blocks._heads
+    heads = peer.connection._blocks.known
 
     for number in range(1500):
         fields = [*FIELDS, (b"x-request-id", str(number).encode())]

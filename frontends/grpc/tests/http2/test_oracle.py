@@ -51,7 +51,7 @@ class Client:
         """The events of these bytes; views in them become bytes."""
         events = self.peer.connection.receive(part, 0.0)
         for event in events:
-            if isinstance(event, DataReceived):
+            if isinstance(event, DataReceived | RequestReceived):
                 event.content = bytes(event.content)
         return events
 
@@ -100,6 +100,8 @@ def as_streams(events):
         stream = streams.setdefault(event.stream_id, ["", 0, False, False])
         if isinstance(event, RequestReceived):
             stream[0] += event.head.path.decode()
+            stream[1] += len(event.content)
+            stream[2] = event.ended
         elif isinstance(event, DataReceived):
             stream[1] += len(event.content)
             stream[2] = stream[2] or event.ended

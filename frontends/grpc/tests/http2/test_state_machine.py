@@ -145,7 +145,7 @@ class Streams(RuleBasedStateMachine):
         for event in events:
             if isinstance(event, RequestReceived):
                 assert event.head.path == b"/a/b"
-                self.arrived[event.stream_id] = b""
+                self.arrived[event.stream_id] = bytes(event.content)
                 if event.ended:
                     self.complete.add(event.stream_id)
             elif isinstance(event, DataReceived):

@@ -15,8 +15,12 @@ from naiad_grpc.http2.fields import MalformedFieldsError
 from naiad_grpc.http2.frames import (
     ACK,
     DATA,
+    DEFAULT_FRAME,
+    END_HEADERS,
     END_STREAM,
     GOAWAY,
+    HEAD,
+    HEAD_SIZE,
     HEADERS,
     MAX_WINDOW,
     PING,
@@ -32,9 +36,13 @@ from naiad_grpc.http2.frames import (
     window_update,
 )
 from naiad_grpc.http2.header_blocks import BlockReader, HeadCache
-from naiad_grpc.http2.reader import FrameReader, Http1RequestError, depends_on, is_self_dependent
+from naiad_grpc.http2.reader import VIEWED_BYTES, FrameReader, Http1RequestError, depends_on, is_self_dependent
 from naiad_grpc.http2.states import State, judge
 from naiad_grpc.http2.streams import Stream
+
+_OPEN, _HALF_CLOSED = State.OPEN, State.HALF_CLOSED
+_WINDOW_UPDATE_WORD = 4 << 8 | WINDOW_UPDATE
+"""Length and kind of a WINDOW_UPDATE frame, as HEAD has them."""
 
 
 class Connection(Endpoint):
@@ -57,31 +65,102 @@ class Connection(Endpoint):
         if self.ended:
             return events
         self._now = self._timers.heard_at = now
+        reader, offset = self._reader, 0
         try:
-            for kind, flags, stream_id, payload, length in self._reader.frames(data):
-                try:
-                    if kind == DATA:
-                        self._receive_data(flags, stream_id, payload, length, events)
-                    elif kind == HEADERS:
-                        self._receive_headers(flags, stream_id, bytes(payload), events)
-                    elif kind == WINDOW_UPDATE:
-                        self._receive_window_update(stream_id, int.from_bytes(payload, "big") & MAX_WINDOW, events)
-                    else:
-                        self._receive_other(kind, flags, stream_id, bytes(payload), events)
-                except Http2StreamError as failure:
-                    self._fail_stream(failure, events)
-            timers = self._timers
-            if not timers.greeted:
-                timers.greeted = self._reader.greeted
-            if self._reader.in_block:
-                timers.block_since = now if timers.block_since is None else timers.block_since
-            else:
-                timers.block_since = None
+            if reader.greeted and not (reader.rest or reader.in_block):
+                offset = self._receive_whole_requests(data, events)
+            if offset < len(data):
+                self._receive_frames(data, offset, events)
         except Http2Error as failure:
             self._fail(failure, events)
         except Http1RequestError:
             self._refuse_http1(events)
         return events
+
+    def _receive_frames(self, data: bytes, offset: int, events: list[Event]) -> None:
+        """Take one frame after the other from that offset on. Raises Http2Error or Http1RequestError."""
+        reader, timers = self._reader, self._timers
+        for kind, flags, stream_id, payload, length in reader.frames(data, offset):
+            try:
+                if kind == DATA:
+                    self._receive_data(flags, stream_id, payload, length, events)
+                elif kind == HEADERS:
+                    self._receive_headers(flags, stream_id, bytes(payload), events)
+                elif kind == WINDOW_UPDATE:
+                    self._receive_window_update(stream_id, int.from_bytes(payload, "big") & MAX_WINDOW, events)
+                else:
+                    self._receive_other(kind, flags, stream_id, bytes(payload), events)
+            except Http2StreamError as failure:
+                self._fail_stream(failure, events)
+            if self.ended:  # what follows is not read, whether it came with this frame or later
+                break
+        if not timers.greeted:
+            timers.greeted = reader.greeted
+        if reader.in_block:
+            timers.block_since = self._now if timers.block_since is None else timers.block_since
+        else:
+            timers.block_since = None
+
+    def _receive_whole_requests(self, data: bytes, events: list[Event]) -> int:
+        """Take requests of two frames, HEADERS that are known and DATA that end the stream, in one step each.
+
+        The step does what the methods below do with the two frames one by one. Whatever may need a decision is for
+        them: other flags, streams, sizes or content-lengths. WINDOW_UPDATE of the connection, which clients send
+        between requests, is taken too. Returns the offset of the first frame that is not taken.
+        """
+        known, streams, limits = self._blocks.known, self.streams, self._limits
+        unpack = HEAD.unpack_from
+        offset, last = 0, len(data) - HEAD_SIZE
+        while offset <= last:
+            word, flags, stream_id = unpack(data, offset)
+            start = offset + HEAD_SIZE
+            stop = start + (word >> 8)
+            if word & 0xFF == HEADERS:
+                if flags != END_HEADERS or stop > last or stream_id <= self._highest or not stream_id & 1:
+                    break
+                head = known.get(data[start:stop])
+                word, flags, owner = unpack(data, stop)
+                length = word >> 8
+                start = stop + HEAD_SIZE
+                offset_after = start + length
+                if (
+                    head is None
+                    or word & 0xFF != DATA
+                    or flags != END_STREAM
+                    or owner != stream_id
+                    or offset_after > last + HEAD_SIZE
+                    or length > DEFAULT_FRAME
+                    or length > limits.stream_window
+                    or length > self._receive_window
+                    or head.content_length >= 0
+                    or stream_id > self._last_allowed
+                    or len(streams) >= limits.streams
+                ):
+                    break
+                offset = offset_after
+                self._highest = stream_id
+                self._receive_window -= length
+                self._ungranted += length
+                if self._ungranted * 2 >= limits.window:
+                    self._grant_connection()
+                streams[stream_id] = Stream(
+                    stream_id, _HALF_CLOSED, self.outbox.initial_window, limits.stream_window - length, -1
+                )
+                self._timers.idle_since = None
+                content = data[start:offset] if length < VIEWED_BYTES else memoryview(data)[start:offset]
+                events.append(RequestReceived(stream_id, head, True, content))
+            elif word == _WINDOW_UPDATE_WORD and not (stream_id or stop > last + HEAD_SIZE):
+                self._receive_window_update(0, int.from_bytes(data[start:stop], "big") & MAX_WINDOW, events)
+                offset = len(data) if self.ended else stop
+            else:
+                break
+        return offset
+
+    def _grant_connection(self) -> None:
+        """Widen the window of the connection by what has come, in large steps."""
+        self.outbox.frames.append(window_update(0, self._ungranted))
+        self._receive_window += self._ungranted
+        self._ungranted = 0
 
     def _receive_data(
         self, flags: int, stream_id: int, content: bytes | memoryview, length: int, events: list[Event]
@@ -92,10 +171,8 @@ class Connection(Endpoint):
             raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, "more data than the window of the connection")
         self._ungranted += length
         if self._ungranted * 2 >= self._limits.window:
-            self.outbox.frames.append(window_update(0, self._ungranted))
-            self._receive_window += self._ungranted
-            self._ungranted = 0
-        if stream is None or stream.state is not State.OPEN:
+            self._grant_connection()
+        if stream is None or stream.state is not _OPEN:
             judge(DATA, stream_id, self._state_of(stream_id))
             return
         if not (content or flags):
@@ -108,7 +185,7 @@ class Connection(Endpoint):
             if stream.expected < 0 or (flags and stream.expected):
                 raise Http2StreamError(stream_id, ErrorCode.PROTOCOL_ERROR, "content-length is not that of the data")
         if flags:
-            stream.state = State.HALF_CLOSED
+            stream.state = _HALF_CLOSED
         else:
             stream.unread += length
             if not stream.paused:
@@ -155,7 +232,7 @@ class Connection(Endpoint):
         length: int = head.content_length
         if ended and length > 0:
             raise Http2StreamError(stream_id, ErrorCode.PROTOCOL_ERROR, "content-length without data")
-        state = State.HALF_CLOSED if ended else State.OPEN
+        state = _HALF_CLOSED if ended else _OPEN
         window = self.outbox.initial_window
         self.streams[stream_id] = Stream(stream_id, state, window, limits.stream_window, length)
         self._timers.idle_since = None

@@ -36,6 +36,7 @@ MOST_UNREAD_FRAMES = 10_000
 """Frames that may wait for a client that does not read (CVE-2019-9512, 9514, 9515)."""
 _REMEMBERED = 4096
 """Streams that we have reset, whose frames may still be on their way."""
+_HALF_CLOSED = State.HALF_CLOSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,12 @@ class Endpoint:
         self._budgets.answered += 1 + size // DEFAULT_FRAME
         if not self.outbox.respond(stream, head, content, size, trailers, now):
             return False
-        self._finish(stream)
+        if stream.state is _HALF_CLOSED and not self._draining:  # the usual case of `_finish`
+            del self.streams[stream_id]
+            if not self.streams:
+                self._timers.idle_since = now
+        else:
+            self._finish(stream)
         return True
 
     def send_head(self, stream_id: int, block: bytes, now: float) -> None:

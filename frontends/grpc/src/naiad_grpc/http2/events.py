@@ -8,11 +8,15 @@ from naiad_grpc.http2.frames import ErrorCode
 
 @dataclass(slots=True)
 class RequestReceived:
-    """A request begins. `head` is what the interpreter of header fields returned; `ended` if it has no body."""
+    """A request begins. `head` is what the interpreter of header fields returned.
+
+    If `ended`, the request has come whole, with `content` as its body; a memoryview is valid during the call alone.
+    """
 
     stream_id: int
     head: Any
     ended: bool
+    content: bytes | memoryview = b""
 
 
 @dataclass(slots=True)

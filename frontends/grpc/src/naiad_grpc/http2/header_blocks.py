@@ -62,13 +62,16 @@ class HeadCache(Generic[T]):
 
 
 class BlockReader(Generic[T]):
-    """Reads the header blocks of one connection."""
+    """Reads the header blocks of one connection.
 
-    __slots__ = ("_acknowledged", "_cache", "_decoder", "_heads")
+    `known` has the heads of blocks that need no decoding: none while the client may have a dynamic table.
+    """
+
+    __slots__ = ("_acknowledged", "_cache", "_decoder", "known")
 
     def __init__(self, cache: HeadCache[T]) -> None:
         self._cache = cache
-        self._heads = cache.heads
+        self.known: dict[bytes, T] = {}
         self._acknowledged = False
         self._decoder: hpack.Decoder | None = _decoder()
 
@@ -79,7 +82,7 @@ class BlockReader(Generic[T]):
     def read(self, block: bytes) -> T:
         """The head of a request. Raises MalformedFieldsError or Http2Error."""
         if self._decoder is None:
-            head = self._heads.get(block)
+            head = self.known.get(block)
             return self._cache.read(block) if head is None else head
         return self._cache.interpret(self._decode(self._decoder, block))
 
@@ -102,6 +105,7 @@ class BlockReader(Generic[T]):
             if decoder.header_table_size:
                 raise Http2Error(ErrorCode.COMPRESSION_ERROR, "the dynamic table is larger than announced")
             self._decoder = None
+            self.known = self._cache.heads
         return fields
 
 

@@ -23,7 +23,7 @@ from naiad_grpc.http2.frames import (
 )
 from naiad_grpc.http2.header_blocks import MOST_BLOCK_BYTES, MOST_CONTINUATIONS
 
-_VIEWED = 4096
+VIEWED_BYTES = 4096
 """Data from this size is passed on as a view, which saves a copy of it."""
 
 _FORMS = END_HEADERS | PADDED | PRIORITY_FLAG
@@ -45,7 +45,7 @@ class FrameReader:
 
     Padding and priorities are gone, and HEADERS have the whole block, whatever CONTINUATION frames it came in.
     `greeted` says that the preface and the first SETTINGS have come, `in_block` that a header block has begun and not
-    ended.
+    ended. `rest` is the beginning of a frame that has not come whole.
     """
 
     __slots__ = (
@@ -54,39 +54,42 @@ class FrameReader:
         "_block_stream",
         "_continuations",
         "_preface_seen",
-        "_rest",
         "greeted",
         "in_block",
+        "rest",
     )
 
     def __init__(self) -> None:
         self.greeted = self.in_block = False
         self._preface_seen = False
-        self._rest = b""
+        self.rest = b""
         self._block: bytearray | None = None
         self._block_stream = self._block_flags = self._continuations = 0
 
-    def frames(self, data: bytes) -> Iterator[Frame]:
-        """The frames in these bytes. A view is valid until the next frame. Raises Http2Error, Http1RequestError."""
-        return self._continued(data) if self._rest or not self._preface_seen else self._whole_frames(data)
+    def frames(self, data: bytes, offset: int = 0) -> Iterator[Frame]:
+        """The frames in these bytes. A view is valid until the next frame. Raises Http2Error, Http1RequestError.
+
+        With an `offset`, which a caller may have only where a frame begins, the bytes before it have been read.
+        """
+        return self._continued(data) if self.rest or not self._preface_seen else self._whole_frames(data, offset)
 
     def _continued(self, data: bytes) -> Iterator[Frame]:
         """The frames in bytes that are not the beginning of a frame."""
-        if self._rest:
+        if self.rest:
             if self._preface_seen:
                 frame, data = self._complete(data)
                 yield from self._whole_frames(frame)
                 if not data:
                     return
             else:
-                data, self._rest = self._rest + data, b""
+                data, self.rest = self.rest + data, b""
         if not self._preface_seen:
             data = self._after_preface(data)
         yield from self._whole_frames(data)
 
     def _complete(self, data: bytes) -> tuple[bytes, bytes]:
         """The frame whose beginning has come before, perhaps incomplete still, and the bytes after it."""
-        rest, self._rest = self._rest, b""
+        rest, self.rest = self.rest, b""
         missing = HEAD_SIZE - len(rest)
         if missing > 0:
             rest, data = rest + data[:missing], data[missing:]
@@ -102,15 +105,15 @@ class FrameReader:
             self._preface_seen = True
             return data[len(PREFACE) :]
         if PREFACE.startswith(data):
-            self._rest = data
+            self.rest = data
             return b""
         if data[:1].isalpha() and not data.startswith(b"PRI "):
             raise Http1RequestError
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, "the connection preface is not that of HTTP/2")
 
-    def _whole_frames(self, data: bytes) -> Iterator[Frame]:
+    def _whole_frames(self, data: bytes, offset: int = 0) -> Iterator[Frame]:
         """The whole frames; what follows them is kept."""
-        offset, end = 0, len(data)
+        end = len(data)
         unpack = HEAD.unpack_from
         while end - offset >= HEAD_SIZE:
             word, flags, stream_id = unpack(data, offset)
@@ -123,7 +126,7 @@ class FrameReader:
                 break
             offset = stop
             stream_id &= MAX_WINDOW
-            if kind == DATA and length >= _VIEWED:
+            if kind == DATA and length >= VIEWED_BYTES:
                 payload: bytes | memoryview = memoryview(data)[start:stop]
             else:
                 payload = data[start:stop]
@@ -137,7 +140,7 @@ class FrameReader:
                 if frame is not None:
                     yield frame
         if offset < end:
-            self._rest = data[offset:]
+            self.rest = data[offset:]
 
     def _checked(self, kind: int, flags: int, stream_id: int, payload: bytes | memoryview, length: int) -> Frame | None:
         """The frame if it follows the rules; None for a part of a header block."""

@@ -80,13 +80,13 @@ class GrpcProtocol(asyncio.Protocol):
         try:
             for event in self.http2.receive(data, now):
                 kind = type(event)
-                if kind is DataReceived:
+                if kind is RequestReceived:
+                    if event.stream_id in streams:  # type: ignore[union-attr]
+                        self._begin(event, now)  # type: ignore[arg-type]
+                elif kind is DataReceived:
                     call = self._calls.get(event.stream_id)  # type: ignore[union-attr]
                     if call is not None and event.stream_id in streams:  # type: ignore[union-attr]
                         call.receive(event.content, event.ended)  # type: ignore[union-attr]
-                elif kind is RequestReceived:
-                    if event.stream_id in streams:  # type: ignore[union-attr]
-                        self._begin(event.stream_id, event.head, event.ended, now)  # type: ignore[union-attr]
                 else:
                     self._act(event)
         finally:
@@ -206,17 +206,21 @@ class GrpcProtocol(asyncio.Protocol):
 
     # Events
 
-    def _begin(self, stream_id: int, head: CallHead[Method], ended: bool, now: float) -> None:
+    def _begin(self, request: RequestReceived, now: float) -> None:
         """Begin a call, or refuse it."""
+        stream_id = request.stream_id
+        head: CallHead[Method] = request.head
         method, refusal = head.method, head.refusal
-        admission = self.context.admission
-        if refusal is None and method is not None and not admission.is_open:
-            refusal = admission.refusal(method.operation.api, head.fields)
         if refusal is not None or method is None:
             self._refuse(stream_id, refusal or RpcError(Code.UNIMPLEMENTED, "Method not found!"))
             return
-        operation = method.operation
-        admission.begin(operation.api)
+        operation, admission = method.operation, self.context.admission
+        if not admission.admit(operation.api):
+            refusal = admission.refusal(operation.api, head.fields)
+            if refusal is not None:
+                self._refuse(stream_id, refusal)
+                return
+            admission.begin(operation.api)
         call: Call
         try:
             if isinstance(operation, UnaryOperation):
@@ -230,8 +234,8 @@ class GrpcProtocol(asyncio.Protocol):
             self._refuse(stream_id, error)
             return
         self._calls[stream_id] = call
-        if ended:
-            call.receive(b"", True)
+        if request.ended:
+            call.receive(request.content, True)
 
     def _refuse(self, stream_id: int, refusal: RpcError | int) -> None:
         if isinstance(refusal, RpcError):

@@ -29,7 +29,7 @@ class UnaryCall(Call):
         operation: UnaryOperation,
         now: float,
     ) -> None:
-        super().__init__(connection, stream_id, head, now)
+        Call.__init__(self, connection, stream_id, head, now)  # a tenth of the time of `super()`
         self._operation = operation
         self._message: Framed | None = None
         self._body = b""
@@ -37,15 +37,16 @@ class UnaryCall(Call):
 
     def receive(self, content: bytes | memoryview, ended: bool) -> None:
         """Take data of the request; its end begins the work."""
-        size = len(content) - PREFIX_BYTES
-        if (
-            ended
-            and self._reader is None
-            and 0 <= size <= self._connection.context.most
-            and int.from_bytes(content[:PREFIX_BYTES], "big") == size
-        ):
-            self._start(bytes(content[5:]))  # the usual case
-            return
+        if ended and self._reader is None:
+            size = len(content) - PREFIX_BYTES
+            if (
+                0 <= size <= self._connection.context.most
+                and int.from_bytes(content[:PREFIX_BYTES], "big") == size  # neither compressed nor of several messages
+            ):
+                self._body = bytes(content[PREFIX_BYTES:])  # the usual case
+                if self._connection.take_turn(self._begin):
+                    self._begin()
+                return
         try:
             messages = self._read(content)
         except (RpcError, NaiadError) as error:
@@ -69,10 +70,10 @@ class UnaryCall(Call):
         message, self._body = self._body, b""
         if self.over:
             return
-        operation = self._operation
-        if operation.begin is not None and len(message) < COSTLY_BYTES:
+        begin = self._operation.begin
+        if begin is not None and len(message) < COSTLY_BYTES:
             try:
-                cancel = operation.begin(message, self.context(), self._answer)
+                cancel = begin(message, self.context(), self._answer)
             except Exception as error:  # noqa: BLE001 - a bug must not harm the other calls of the connection
                 self._answer(rpc_error(error))
                 return
@@ -119,14 +120,17 @@ class UnaryCall(Call):
         """Send the result of the work."""
         if self.over:
             return
+        connection = self._connection
         if isinstance(result, RpcError):
             self._cancel = None
             self.fail(result)
-        elif self._connection.context.level and self._encoding():
+        elif connection.context.level and self._encoding():
             self._compress(result, partial(self._respond, answers.head(self._encoding())))
         else:
             size = sum(map(len, result))
-            self._send(answers.HEAD, [prefix(size), *result], size + PREFIX_BYTES)
+            connection.respond(self._id, answers.HEAD, [prefix(size), *result], size + PREFIX_BYTES)
+            self._cancel = None
+            self._end()
 
     def _respond(self, head: bytes, content: list[Buffer]) -> None:
         self._send(head, content, sum(map(len, content)))
