@@ -4,6 +4,7 @@ import gc
 import itertools
 import os
 import socket
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from naiad.errors import NaiadError, WorkerDiedError
 from naiad.types import Request
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, Memory
+from naiad_process_workers.frames import LinkClosedError
 from naiad_process_workers.instance import ProcessInstance
 from naiad_process_workers.messages import Kind, batch_in, put_answer, put_reply
 from naiad_process_workers.process import Limits
@@ -206,6 +208,19 @@ def test_the_process_reads_what_the_server_writes() -> None:
     other.close()
     other.memory.close()
     instance.process.end()
+
+
+def test_a_connection_that_is_closed_frees_its_buffer() -> None:
+    with connected() as (here, there):
+        (buffer,) = here._buffers
+        there.send(40, 1, b"frame")
+        here.receive()
+
+        here.close()
+
+        assert sys.getrefcount(buffer) == 2
+        with pytest.raises(LinkClosedError):
+            here.receive()
 
 
 def test_what_the_garbage_collector_sends_amid_a_write_follows_it() -> None:

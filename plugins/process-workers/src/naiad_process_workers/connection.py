@@ -187,9 +187,11 @@ class Connection:
         return [frame for frame in frames if frame.kind > FREED or not self._took(frame)]
 
     def close(self) -> None:
-        """Close the socket, and the descriptors of frames that never came whole."""
+        """Close the socket, and the descriptors of frames that never came whole; free the buffer."""
+        self.on_blocked = None
         self.socket.close()
         _close(self._reader.unclaimed)
+        self._buffers, self._bytes = [], memoryview(b"")
 
     def _took(self, frame: Frame) -> bool:
         """Whether it was a frame of the link itself, which is done then."""

@@ -128,7 +128,6 @@ class ModelProcess:
         self.control = ControlLink(
             Connection(control, self._memory), context, lambda number: self.requests.get(number, ()), self.kill
         )
-        self._control_socket = control
 
     @property
     def pid(self) -> int:
@@ -222,7 +221,6 @@ class ModelProcess:
                     self._group.close()
                 self.control.close()
                 self.work.close()
-                self._control_socket.close()
                 self._memory.close()
             return self._reason
 

@@ -82,9 +82,11 @@ class ControlLink:
         return answer.result()
 
     def close(self) -> None:
-        """Wait for the thread, whose process has ended."""
+        """Wait for the thread, whose process has ended, and close the connection."""
         if threading.current_thread() is not self._thread:
             self._thread.join(5.0)
+        self._connection.close()
+        self._requests_of, self._on_broken = _no_requests, _ignore  # which refer to who has this
 
     def _run(self) -> None:
         try:
@@ -243,6 +245,14 @@ class ControlLink:
             with suppress(Exception):
                 each.close()
         self._objects.clear()
+
+
+def _no_requests(number: int) -> Sequence[Request]:
+    return ()
+
+
+def _ignore(reason: str) -> None:
+    """The process is gone."""
 
 
 def _log(name: str, level: int, message: str, where: Sequence[Any], trace: str, extra: dict[str, str]) -> None:
