@@ -20,7 +20,7 @@ _MANY_DIMENSIONS = 64
 
 
 class Input(NamedTuple):
-    """An input in the raw contents (a tuple: unpacked for each request).
+    """An input in the raw contents.
 
     `size` is its number of bytes, -1 for BYTES, which have their own lengths. For an `is_plain` input a view on the
     bytes is enough if they are aligned: their offset has no bit of `alignment_mask`. `header` is the field header in

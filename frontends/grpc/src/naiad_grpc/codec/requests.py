@@ -1,7 +1,7 @@
 """Decoder of ModelInferRequest messages; tensors are views on the received bytes."""
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,12 +22,8 @@ _LONGEST_CACHED = 4096
 _LONGEST_COMPARED = 16384
 
 
-class _ExpectedMessage(NamedTuple):
-    """The likely bytes of the next request to a model: those of the last without its id and tensors."""
-
-    before_id: bytes
-    after_id: bytes
-    template: RequestTemplate
+_ExpectedMessage = tuple[bytes, bytes, RequestTemplate]
+"""The likely bytes of the next request to a model before and after its id, without tensors, and their template."""
 
 
 class Decoder:
@@ -56,9 +52,10 @@ class Decoder:
         # a name longer than 127 bytes gives a key that is not the name, which works as well
         expected = self._expected.get(message[: message[1] + 2]) if len(message) > 1 else None
         if expected is not None:
-            request = _as_expected(message, *expected)
+            before_id, after_id, template = expected
+            request = _as_expected(message, before_id, after_id, template)
             if request is not None:
-                return request, expected.template.form
+                return request, template.form
         return self._decode_any(message)
 
     def decode_large(self, message: bytes) -> tuple[Request, ResponseForm]:
@@ -79,7 +76,7 @@ class Decoder:
         request_id = _text(message[layout.text_start : layout.id_end])
         filled = self._filled(template, request_id, message, layout.contents)
         if template.raw_size >= 0 and 1 < len(before) + len(after) <= _LONGEST_CACHED:
-            _cache(self._expected, bytes(message[: message[1] + 2]), _ExpectedMessage(before, after, template))
+            _cache(self._expected, bytes(message[: message[1] + 2]), (before, after, template))
         return filled
 
     def _template(self, text: bytes, has_raw: bool) -> RequestTemplate:
@@ -152,7 +149,7 @@ def _as_expected(message: bytes, before_id: bytes, after_id: bytes, template: Re
     if len(message) - offset != template.raw_size:
         return None
     tensors = {}
-    for name, datatype, shape, dtype, _, size, _, alignment_mask, header, header_size in template.inputs.raw:
+    for name, datatype, shape, dtype, size, alignment_mask, header, header_size in template.views:
         if not message.startswith(header, offset):
             return None
         offset += header_size

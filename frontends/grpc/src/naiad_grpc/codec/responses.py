@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from struct import pack
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +21,7 @@ FINAL = "triton_final_response"
 _FEW_BYTES = 4096
 """Up to this size a copy of a tensor costs less than one more buffer in a vectored write."""
 
+_ARRAY = np.ndarray
 _CONTENTS_TAG = 0x32
 _ERROR_TAG, _RESPONSE_TAG = 0x0A, 0x12
 _PARAMETER_TAG, _OUTPUT_TAG = 0x22, 0x2A
@@ -37,11 +37,8 @@ class TakesLong(Exception):  # noqa: N818 - no error: it says where to encode
     """A response has more strings or values to classify than an event loop may encode."""
 
 
-class _OutputPart(NamedTuple):
-    """The description of an output in the message, and the header of its contents ("" if their size may vary)."""
-
-    text: bytes
-    header: bytes
+_OutputPart = tuple[bytes, bytes]
+"""The description of an output in the message, and the header of its contents ("" if their size may vary)."""
 
 
 class Encoder:
@@ -81,13 +78,17 @@ class Encoder:
             if forms and name in forms:
                 tensor, content = self._formed(response, tensor, forms[name])
             else:
-                content = self._content(tensor)
-            described = self._described.get((name, tensor.datatype, tensor.shape)) or self._describe(name, tensor)
-            message.append(described.text)
+                payload = tensor.payload
+                if type(payload) is _ARRAY and payload.nbytes <= _FEW_BYTES and tensor.datatype != "BYTES":
+                    content = payload.tobytes()  # the usual case of `_content`
+                else:
+                    content = self._content(tensor)
+            text, front = self._described.get((name, tensor.datatype, tensor.shape)) or self._describe(name, tensor)
+            message.append(text)
             if content is None:
                 contents.append(_NO_CONTENTS)
             else:
-                contents += (described.header or header(_CONTENTS_TAG, len(content)), content)
+                contents += (front or header(_CONTENTS_TAG, len(content)), content)
         message += contents
         return message
 
@@ -128,7 +129,7 @@ class Encoder:
             text += field(0x1A, b"".join(varint(int(size)) for size in tensor.shape))
         itemsize = tensor_type(tensor.datatype).itemsize
         front = header(_CONTENTS_TAG, itemsize * prod(map(int, tensor.shape))) if itemsize else b""
-        described = _OutputPart(field(_OUTPUT_TAG, text), front)
+        described = field(_OUTPUT_TAG, text), front
         if len(self._described) >= _MAX_CACHED:
             del self._described[next(iter(self._described))]
         self._described[name, tensor.datatype, tensor.shape] = described

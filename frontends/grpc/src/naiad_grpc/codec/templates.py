@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from google.protobuf.message import DecodeError
 
 from naiad_grpc.codec.forms import PLAIN, ResponseForm
@@ -23,7 +24,8 @@ class RequestTemplate:
 
     A template without typed contents serves any number of requests. Templates are not changed; the dataclass is not
     frozen because that costs as much as reading a small tensor. `form` lacks the `shared_outputs`. `raw_size` is the
-    size of the raw contents in the message if the request needs only views on them, otherwise -1.
+    size of the raw contents in the message if the request needs only views on them, otherwise -1; `views` has the name,
+    datatype, shape, dtype, size, alignment mask, header and its size of each (see Input).
     """
 
     model_name: str
@@ -35,6 +37,7 @@ class RequestTemplate:
     form: ResponseForm
     shared_outputs: Sequence[tuple[str, Reference]]
     raw_size: int
+    views: tuple[tuple[str, str, tuple[int, ...], np.dtype, int, int, bytes, int], ...]
 
 
 def read_message(text: bytes) -> Any:
@@ -65,4 +68,8 @@ def read_template(text: bytes, has_raw: bool) -> RequestTemplate:
         form=ResponseForm(forms, parameters.empty_final) if forms or parameters.empty_final else PLAIN,
         shared_outputs=shared_outputs,
         raw_size=sum(each.header_size + each.size for each in inputs.raw) if is_plain else -1,
+        views=tuple(
+            (raw.name, raw.datatype, raw.shape, raw.dtype, raw.size, raw.alignment_mask, raw.header, raw.header_size)
+            for raw in inputs.raw
+        ),
     )
