@@ -112,3 +112,26 @@ def _correlation_id(sent: Sent, text: bytes) -> int | str:
         return sent.text(text).correlation_id
     except InvalidArgumentError as error:
         return str(error)
+
+
+def test_texts_with_an_empty_id_do_not_lend_it_to_others():
+    sent = Sent()
+    texts = [orjson.dumps({"id": each, "inputs": [BINARY]}) for each in ("", "a", "", "b")]
+    without = orjson.dumps({"inputs": [BINARY]})
+
+    requests = [sent.text(text, number) for number, text in enumerate([*texts, without, *texts, without])]
+
+    assert [request.id for request in requests] == ["", "a", "", "b", "", "", "a", "", "b", ""]
+    assert [request.inputs["X"].array.item() for request in requests] == list(range(10))
+    assert sent.cached == 2
+
+
+@pytest.mark.parametrize("text", [b'{"id":"",%s"inputs":[]}', b'{%s"inputs":[]}'])
+def test_texts_that_differ_each_time_are_not_kept_without_end(text):
+    sent = Sent()
+    cache = sent.decoder._templates
+
+    for number in range(2000):
+        cache.find(text % (b'"parameters":{"number":%d},' % number), "m")
+
+    assert len(cache) == len(cache._without_id) == 512

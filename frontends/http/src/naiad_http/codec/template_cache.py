@@ -2,8 +2,11 @@
 
 import re
 from collections.abc import Callable
+from typing import TypeVar
 
 from naiad_http.codec.templates import RequestTemplate
+
+_T = TypeVar("_T")
 
 LONGEST = 4096
 """Longer texts are not cached."""
@@ -31,6 +34,7 @@ class TemplateCache:
         self._read = read
         self._whole: dict[bytes, RequestTemplate] = {}
         self._open: dict[bytes, RequestTemplate] = {}
+        self._without_id: dict[bytes, IdentifiedTemplate] = {}  # whole texts: nothing in them differs
 
     def __len__(self) -> int:
         """The number of cached templates."""
@@ -38,13 +42,19 @@ class TemplateCache:
 
     def find(self, front: bytes, model: str) -> IdentifiedTemplate:
         """The template of the text and its ids; errors name `model`."""
+        identified = self._without_id.get(front)
+        if identified is not None:
+            return identified
         leading_id = _LEADING_ID.match(front)
         key = front if leading_id is None else front[leading_id.end() :]
         text = key if leading_id is None else b"{" + key
         template, correlation_id = self._of_key(key, text, model)
-        if leading_id is None or template.id:  # of two ids the later counts, as for any other duplicate key
-            return template, template.id, correlation_id
-        return template, leading_id[1].decode("ascii"), correlation_id
+        # of two ids the later counts, as for any other duplicate key
+        request_id = template.id if leading_id is None or template.id else leading_id[1].decode("ascii")
+        identified = template, request_id, correlation_id
+        if not request_id and self._whole.get(key) is template:
+            _keep(self._without_id, front, identified)
+        return identified
 
     def _of_key(self, key: bytes, text: bytes, model: str) -> tuple[RequestTemplate, int | str]:
         if _SEQUENCE in key and len(key) <= LONGEST:
@@ -54,7 +64,8 @@ class TemplateCache:
         template = self._whole.get(key)
         if template is None:
             template = self._read(text, model)
-            _keep(self._whole, key, template)
+            if not template.tensors:
+                _keep(self._whole, key, template)
         return template, template.parameters.correlation_id
 
     def _of_sequence(
@@ -68,7 +79,8 @@ class TemplateCache:
             return template, correlation_id
         template = self._read(text, model)
         parsed = template.parameters.correlation_id
-        if correlation_id and (parsed, type(parsed)) == (correlation_id, type(correlation_id)) and _occurs_once(key):
+        is_same = (parsed, type(parsed)) == (correlation_id, type(correlation_id))
+        if correlation_id and is_same and _occurs_once(key) and not template.tensors:
             _keep(self._open, opened, template)
         return template, parsed
 
@@ -78,8 +90,8 @@ def _occurs_once(key: bytes) -> bool:
     return key.count(_SEQUENCE) == 1 and b"\\" not in key
 
 
-def _keep(templates: dict[bytes, RequestTemplate], key: bytes, template: RequestTemplate) -> None:
-    if template.tensors or len(key) > LONGEST:
+def _keep(templates: dict[bytes, _T], key: bytes, template: _T) -> None:
+    if len(key) > LONGEST:
         return
     if len(templates) >= _MOST:
         del templates[next(iter(templates))]
