@@ -106,6 +106,18 @@ def test_a_killed_control_plane_fails_no_request_and_comes_back_with_its_state(s
     assert all(client.is_model_ready("till") for _ in range(10))
 
 
+def test_a_killed_front_desk_fails_no_more_than_the_requests_it_had(load: Load) -> None:
+    killed = pids_of(replica_of("front-desk"))
+
+    kill(*killed)
+    seconds = wait_for_replicas("front-desk", 1, *killed)
+    load.wait_for_more()
+    load.stop()
+
+    load.report(f"kill -9 of the only front desk, replaced in {seconds:.1f} s")
+    assert len(load.failures) <= THREADS
+
+
 def test_a_load_and_an_unload_reach_all_replicas_and_those_that_come_later(shop: Application) -> None:
     client = shop.client(grpcclient)
 
