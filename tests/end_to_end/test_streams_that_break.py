@@ -126,10 +126,10 @@ def test_a_call_with_many_requests_that_stands_still_costs_little_memory(
 @PROTOCOL
 @MODEL
 def test_a_reader_that_stood_still_misses_nothing(server: Running, protocol: str, model: str) -> None:
-    with reading(server, protocol, (2000, 10_000, model)) as (reader,):
+    with reading(server, protocol, (1000, 10_000, model)) as (reader,):
         stand_still(server, model)
 
-        assert list(reader.numbers) == list(range(2000))
+        assert list(reader.numbers) == list(range(1000))
 
 
 def close(wire: Wire) -> None:
@@ -188,12 +188,12 @@ def test_a_request_behind_a_stream_is_not_executed_when_its_client_leaves(server
 
 @PROTOCOL
 def test_two_hundred_streams_at_once_come_whole(server: Running, protocol: str) -> None:
-    requests = [(100 + index, 50, "tells") for index in range(200)]
+    requests = [(20 + index, 50, "tells") for index in range(200)]
 
     with reading(server, protocol, *requests) as readers, ThreadPoolExecutor(8) as pool:
         got = list(pool.map(lambda reader: list(reader.numbers), readers))
 
-    assert got == [list(range(100 + index)) for index in range(200)]
+    assert got == [list(range(20 + index)) for index in range(200)]
 
 
 @PROTOCOL
@@ -232,7 +232,7 @@ def test_storms_of_calls_with_many_requests_leave_nothing_behind(server: Running
 @PROTOCOL
 @MODEL
 def test_a_model_that_is_unloaded_ends_its_streams_first(server: Running, protocol: str, model: str) -> None:
-    with reading(server, protocol, *[(3000, 5000, model)] * 4) as readers, ThreadPoolExecutor(4) as pool:
+    with reading(server, protocol, *[(1500, 5000, model)] * 4) as readers, ThreadPoolExecutor(4) as pool:
         first = [next(reader.numbers) for reader in readers]  # so every request is there before the model goes
         stand_still(server, model)
         assert server.unload(model).status == 200
@@ -244,7 +244,7 @@ def test_a_model_that_is_unloaded_ends_its_streams_first(server: Running, protoc
 
     assert (late, [entry["state"] for entry in during]) == (503, ["UNLOADING"])
     assert first == [0] * 4
-    assert got == [list(range(1, 3000))] * 4
+    assert got == [list(range(1, 1500))] * 4
 
 
 @MODEL
