@@ -211,6 +211,7 @@ _PACKAGES = {
     "frontend (gRPC)": "naiad_grpc",
     "backend": "naiad_custom",
     "scheduler": "naiad_scheduler_dynamic",
+    "kit": "naiad_kit",
 }
 
 
