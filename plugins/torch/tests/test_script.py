@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import naiad_torch
+from naiad import ModelInspector, PluginRegistry
 from naiad.backend import Reply
 from naiad.errors import ConfigError, InternalError, InvalidArgumentError
 from naiad_testing.workbench import tensor_entry
@@ -172,6 +174,19 @@ def test_a_file_that_is_no_torchscript_is_refused(workbench):
 
     with pytest.raises(InternalError, match=r"model 'm': .*TorchScript"):
         workbench.load(f'platform: "pytorch_libtorch" {ADD_SUB}')
+
+
+def test_a_check_without_a_load_says_what_the_configuration_lacks(tmp_path):
+    folder = tmp_path / "m" / "1"
+    folder.mkdir(parents=True)
+    (folder / "model.pt").touch()  # nothing is loaded
+
+    problems = ModelInspector(PluginRegistry.of([naiad_torch])).problems([tmp_path])["m"]
+
+    assert [text.partition(": ")[2].partition(",")[0] for text in problems] == [
+        "input: model configuration must contain at least one input",
+        "output: model configuration must contain at least one output",
+    ]
 
 
 def test_nothing_is_completed_and_a_warning_says_so(workbench, models, caplog):

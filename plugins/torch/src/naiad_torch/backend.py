@@ -9,6 +9,7 @@ from naiad_torch.interface import completed_from
 from naiad_torch.model import TorchModel
 from naiad_torch.package import open_package
 from naiad_torch.parameters import NAMES, run_settings
+from naiad_torch.plan import require_tensors
 from naiad_torch.runtime import runtime
 
 
@@ -42,6 +43,7 @@ class TorchBackend:
                 "packages (model.pt2) that describe their tensors; write its inputs and outputs",
                 config.name,
             )
+            require_tensors(config)  # so that `naiad check` says what a load would
             return config
         return completed_from(config, artefact, default_batch_size(context.settings))
 

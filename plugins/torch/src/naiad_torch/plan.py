@@ -115,16 +115,27 @@ def _feed(name: str, datatype: DataType, index: int, artefact: Artefact) -> Feed
     return Feed(name, datatype, artefact.takes[index].sizes if artefact.takes else None)
 
 
+def require_tensors(config: ModelConfig) -> None:
+    """Raise ConfigError for a configuration without inputs or without outputs."""
+    problems = [*_missing(config, "input", config.input), *_missing(config, "output", config.output)]
+    if problems:
+        raise ConfigError(problems)
+
+
 def _check(config: ModelConfig) -> None:
     problems = [*_problems(config, "input", config.input), *_problems(config, "output", config.output)]
     if problems:
         raise ConfigError(problems)
 
 
-def _problems(config: ModelConfig, kind: str, entries: Sequence[ModelInput | ModelOutput]) -> Iterator[Problem]:
+def _missing(config: ModelConfig, kind: str, entries: Sequence[ModelInput | ModelOutput]) -> Iterator[Problem]:
     if not entries:
         message = f"model configuration must contain at least one {kind}, none were specified"
         yield Problem(message, kind, hint=f"write the {kind}s of model '{config.name}'")
+
+
+def _problems(config: ModelConfig, kind: str, entries: Sequence[ModelInput | ModelOutput]) -> Iterator[Problem]:
+    yield from _missing(config, kind, entries)
     for index, entry in enumerate(entries):
         datatype = entry.data_type
         if datatype not in TORCH_NAMES and datatype is not DataType.TYPE_STRING:
