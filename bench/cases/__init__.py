@@ -1,6 +1,7 @@
 """The cases of the benchmark by name, in the order in which they run."""
 
 from cases import (
+    access_log,
     binary,
     cache,
     dashboard,
@@ -36,6 +37,7 @@ _CASES = (
     shared.CASE,
     streams.CASE,
     observing.CASE,
+    access_log.CASE,
     dashboard.CASE,
     *mlps.CASES,
     overheads.CASE,

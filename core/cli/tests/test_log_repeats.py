@@ -15,9 +15,9 @@ class Clock:
 
 def record(error: BaseException | None, text: str = "instance '%s' failed", model: str = "m") -> logging.LogRecord:
     exc_info = None if error is None else (type(error), error, None)
-    made = logging.LogRecord("naiad.model", logging.ERROR, "execution.py", 220, text, ("m_0",), exc_info)
-    made.model = model
-    return made
+    line = logging.LogRecord("naiad.model", logging.ERROR, "execution.py", 220, text, ("m_0",), exc_info)
+    line.model = model
+    return line
 
 
 def test_of_a_flood_the_first_few_are_written_and_the_next_minute_says_how_many_there_were() -> None:

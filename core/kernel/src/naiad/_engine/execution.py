@@ -217,14 +217,10 @@ class ManagedInstance:
             execution.error.__cause__ = error
         if isinstance(execution.error, InternalError):
             ids = ", ".join(request.id for request in execution.batch.requests if request.id)
-            _logger.error(
-                "instance '%s' failed a batch of %d requests%s",
-                self.name,
-                len(execution.calls),
-                f" ({ids})" if ids else "",
-                exc_info=error,
-                extra={"model": self._responses.model, "version": str(self._responses.version), "request_id": ids},
-            )
+            count, named = len(execution.calls), f" ({ids})" if ids else ""
+            labels = {"model": self._responses.model, "version": str(self._responses.version), "request_id": ids}
+            message = f"instance '{self.name}' failed a batch of {count} requests{named}"
+            _logger.error("%s", message, exc_info=error, extra=labels)
             execution.error.logged = True
         drop_tracebacks(error)  # the frames hold the batch
         if execution.failures is not None:
