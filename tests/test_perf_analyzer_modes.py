@@ -44,19 +44,19 @@ def test_a_mode_in_which_perf_analyzer_mixes_up_requests_is_tried_again(
     from load import PerfAnalyzer
     from servers import Ports, Running
 
-    program, left = tmp_path / "perf_analyzer", tmp_path / "ends"
+    program, endings = tmp_path / "perf_analyzer", tmp_path / "ends"
     program.write_text(
-        f"#!/bin/sh\nline=$(head -n 1 {left}); sed -i 1d {left}\n"
+        f"#!/bin/sh\nline=$(head -n 1 {endings}); sed -i 1d {endings}\n"
         '[ "$line" ] && { echo "$line"; exit 99; }\necho "throughput: 5 infer/sec p99 latency: 7 usec"\n'
     )
     program.chmod(0o755)
-    left.write_text("\n".join(ends) + "\n")
+    endings.write_text("\n".join(ends) + "\n")
     running = Running("", Ports(1, 2, 3), None, 0.0)  # type: ignore[arg-type]
     (chosen,) = [each for each in script.modes() if each.name == mode]
 
     worked = script._works(PerfAnalyzer((str(program),), 500, 900), running, chosen, tmp_path)
 
-    assert (worked, len(ends) - len(left.read_text().splitlines())) == (works, runs)
+    assert (worked, len(ends) - len(endings.read_text().splitlines())) == (works, runs)
 
 
 def test_where_perf_analyzer_is_missing_it_says_so(tmp_path: Path) -> None:

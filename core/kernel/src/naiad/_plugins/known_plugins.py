@@ -151,8 +151,7 @@ def names_of(kind: str) -> set[str]:
 
 def what_to_install(kind: str, name: str) -> str:
     """What to give to `pip install` for a thing and all that it needs, "" when no known distribution offers it."""
-    plugin = _TABLE.get((kind, name))
-    return plugin.install if plugin is not None else ""
+    return plugin.install if (plugin := _TABLE.get((kind, name))) else ""
 
 
 def where_to_get(kind: str, name: str, installed: Mapping[str, str]) -> str:
