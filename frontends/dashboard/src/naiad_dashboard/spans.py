@@ -42,8 +42,8 @@ def _spans(course: Mapping[str, Any], prefix: str, end: float) -> Iterator[Span]
     if not prefix and course.get("executions") and waited < end:
         yield Span("answer", "answer", waited, end)
     for step in course.get("steps", ()):
-        done = [_seconds(each, "output_done") for each in step.get("executions", ()) if "output_done" in each]
-        answered = _seconds(step, "answered") if "answered" in step else max(done, default=end)
+        ends = [_seconds(each, "output_done") for each in step.get("executions", ()) if "output_done" in each]
+        answered = _seconds(step, "answered") if "answered" in step else max(ends, default=end)
         yield Span(f"{prefix}{step['model']}", "step", _seconds(step, "queued"), answered)
         yield from _spans(step, f"{prefix}· ", answered)
 
