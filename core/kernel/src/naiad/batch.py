@@ -178,7 +178,7 @@ class Batch:
     def cut(self, answer: Answer) -> Answer:
         """The answer, its outputs in the shapes that each request gets where the `layout` cuts them.
 
-        One array an output becomes one reply a request. Raises ModelFailedError for an array of another size.
+        One array per output becomes one reply per request. Raises ModelFailedError for an array of another size.
         """
         layout = self.layout
         if layout is None or not layout.cuts:

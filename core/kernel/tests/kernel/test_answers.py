@@ -131,7 +131,7 @@ def test_a_reply_without_a_requested_output_fails() -> None:
 def test_an_answer_that_is_invalid_fails_the_batch(answer: Any, message: str) -> None:
     assert failure(answer, batch(1, 1)) == (
         f"model 'batched' answered a batch of 2 requests with {message}; "
-        "it must return one array an output, or one reply for each request"
+        "it must return one array per output, or one reply for each request"
     )
 
 

@@ -60,7 +60,7 @@ class Conversion:
         return arguments
 
     def outputs(self, result: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """One array an output.
+        """One array per output.
 
         Raises ModelFailedError when the result has another form than the annotation says, TypeError or ValueError for
         an array of another datatype or number of dimensions.

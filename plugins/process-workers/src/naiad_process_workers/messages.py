@@ -204,7 +204,7 @@ def put_answer(encoder: Encoder, answer: Answer, batch: Batch) -> None:
     if not isinstance(answer, list) and (not isinstance(answer, Sequence) or isinstance(answer, str | bytes)):
         raise ModelFailedError(
             f"a batch of {len(batch.requests)} requests was answered with {type(answer).__name__}; it must return one "
-            "array an output, or one reply for each request"
+            "array per output, or one reply for each request"
         )
     encoder.numbers(_ANSWER, batch.input_done_ns, batch.infer_done_ns, len(answer), False)
     for each in answer:

@@ -109,7 +109,7 @@ class ResponseBuilder:
     def _not_an_answer(self, batch: Batch, answer: str) -> ModelFailedError:
         return ModelFailedError(
             f"model '{self.model}' answered a batch of {len(batch.requests)} requests with {answer}; "
-            "it must return one array an output, or one reply for each request"
+            "it must return one array per output, or one reply for each request"
         )
 
     def _response_or_error(self, request: Request, tensors: dict[str, Tensor]) -> Outcome:

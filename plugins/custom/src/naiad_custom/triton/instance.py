@@ -44,7 +44,7 @@ class TritonInstance:
         self._running: set[Future[Any]] = set()
 
     def execute(self, batch: Batch) -> "Answer | Future[Answer]":
-        """Run one batch. Raises ModelFailedError when the answer is not a list with one response a request.
+        """Run one batch. Raises ModelFailedError when the answer is not a list with one response per request.
 
         None in the list, or in its place, is for requests that are answered through their senders.
         """
@@ -62,7 +62,7 @@ class TritonInstance:
             raise ModelFailedError(
                 "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
                 f"InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) size is:{len(responses)}; "
-                "execute must return one response a request, in order"
+                "execute must return one response per request, in order"
             )
         replies: list[Reply | NaiadError | Reschedule | None] = []
         for each, request in zip(responses, requests, strict=True):
