@@ -22,7 +22,7 @@ def served(command: list[str | Path], port: int, **streams: object) -> Iterator[
     """A server whose output is not for us to read."""
     process = subprocess.Popen([NAIAD, "serve", *LOCAL, f"--http-port={port}", *command], **streams)
     try:
-        until(lambda: accepts(process, port))
+        until(lambda: is_ready(process, port))
         yield process
     finally:
         process.kill()
@@ -38,13 +38,14 @@ def free_port() -> int:
     return port
 
 
-def accepts(process: subprocess.Popen[bytes], port: int) -> bool:
+def is_ready(process: subprocess.Popen[bytes], port: int) -> bool:
     assert process.poll() is None
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+            connection.sendall(b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return connection.recv(12).endswith(b" 200")
     except ConnectionRefusedError:
         return False
-    return True
 
 
 def status_of(port: int, model: str) -> int:

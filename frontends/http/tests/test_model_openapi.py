@@ -84,4 +84,4 @@ def test_the_page_has_everything_as_text():
     assert not re.search(r"<script|<img|\son\w+=", page)
     assert "&lt;script&gt;" in page
     assert "curl -s localhost:8000/v2/models/%3Cscript%3E" in page
-    assert EVIL not in root_page(EVIL, EVIL, EVIL)
+    assert EVIL not in root_page(EVIL, EVIL, EVIL, [(EVIL, "docs/x")])

@@ -36,7 +36,7 @@ class OverTls(Running):
     @property
     def port(self) -> int:
         """Where it listens, as soon as it does."""
-        return int(until(lambda: self.log.partition("https://127.0.0.1:")[2]).split('"')[0])
+        return int(until(lambda: self.log.partition("listens at https://127.0.0.1:")[2]).split('"')[0])
 
 
 @pytest.fixture(scope="module")
