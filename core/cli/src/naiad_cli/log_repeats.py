@@ -31,9 +31,9 @@ class _Kind:
 
 
 class RepeatFilter:
-    """Counts records with a traceback by the line that logs them, the model, and the error, whose numbers may differ.
+    """Counts records with a traceback: those of one line of code, one model and one error, digits aside, are one kind.
 
-    Those without a traceback are all let through. For any thread.
+    Records without a traceback always pass. For any thread.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:

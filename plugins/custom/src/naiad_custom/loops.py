@@ -35,7 +35,7 @@ class LoopThread:
         self.start(_done(action)).result()
 
     def cancel_all(self) -> None:
-        """Cancel every task and asynchronous generator that does not end already, and wait until they have ended."""
+        """Cancel every task and asynchronous generator, but not those that clean up, and wait until all have ended."""
         self.start(_cancel_all()).result()
 
     def end(self) -> None:

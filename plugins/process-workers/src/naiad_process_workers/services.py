@@ -86,7 +86,7 @@ class ControlLink:
         if threading.current_thread() is not self._thread:
             self._thread.join(5.0)
         self._connection.close()
-        self._requests_of, self._on_broken = _no_requests, _ignore  # which refer to who has this
+        self._requests_of, self._on_broken = _no_requests, _ignore  # they refer to the owner of this link
 
     def _run(self) -> None:
         try:

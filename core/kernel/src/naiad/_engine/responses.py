@@ -54,7 +54,7 @@ class ResponseBuilder:
             try:
                 outcomes.append(self.response(reply, request, size))
             except NaiadError as error:
-                outcomes.append(error.with_traceback(None))  # which has this very list
+                outcomes.append(error.with_traceback(None))  # the traceback would hold this list
         return outcomes
 
     def read_rows(
