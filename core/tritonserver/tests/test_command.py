@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from urllib.request import urlopen
 
+import pytest
+
 TRITONSERVER = Path(sys.executable).with_name("tritonserver")
 MODEL = """
 from naiad_custom import FP32, Array, model
@@ -21,18 +23,31 @@ WORDS = (
     "--pinned-memory-pool-byte-size=0",
     "--http-address",
     "127.0.0.1",
-    "--http-port=0",
-    "--allow-grpc=false",
+    "--grpc-address=127.0.0.1",
     "--allow-metrics=false",
     "--dashboard-port=0",
 )
 
 
-def test_the_words_of_a_start_script_for_triton_start_a_server(tmp_path: Path) -> None:
+OF_A_SCRIPT = (str(TRITONSERVER), "--model-repository={models}", *WORDS, "--http-port=0", "--allow-grpc=false")
+OF_KSERVE = (
+    str(TRITONSERVER.with_name("naiad")),  # the entry point of the image, before the arguments of KServe's runtime
+    "tritonserver",
+    "--model-store={models}",
+    "--grpc-port=0",
+    "--http-port=0",
+    "--allow-grpc=true",
+    "--allow-http=true",
+    *WORDS,
+)
+
+
+@pytest.mark.parametrize("words", [OF_A_SCRIPT, OF_KSERVE], ids=["script", "kserve"])
+def test_the_words_of_a_start_script_or_a_pod_for_triton_start_a_server(tmp_path: Path, words: tuple[str, ...]) -> None:
     file = tmp_path / "add" / "1" / "model.py"
     file.parent.mkdir(parents=True)
     file.write_text(MODEL)
-    command = [TRITONSERVER, f"--model-repository={tmp_path}", *WORDS]
+    command = [word.format(models=tmp_path) for word in words]
     with subprocess.Popen(command, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -52,8 +67,9 @@ def test_the_words_of_a_start_script_for_triton_start_a_server(tmp_path: Path) -
     assert "--pinned-memory-pool-byte-size has no effect" in log
 
 
-def test_the_help_is_that_of_serve() -> None:
-    shown = subprocess.run([TRITONSERVER, "--help"], capture_output=True, text=True, timeout=60, check=True)
+@pytest.mark.parametrize("words", [OF_A_SCRIPT[:1], OF_KSERVE[:2]], ids=["script", "kserve"])
+def test_the_help_is_that_of_serve(words: tuple[str, ...]) -> None:
+    shown = subprocess.run([*words, "--help"], capture_output=True, text=True, timeout=60, check=True)
 
     assert shown.stdout.startswith("tritonserver runs `naiad serve`")
     assert "--model-repository" in shown.stdout

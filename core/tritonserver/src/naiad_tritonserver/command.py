@@ -1,7 +1,12 @@
-"""The command `tritonserver`: `naiad serve` with the same words, for start scripts and pods written for Triton."""
+"""The command `tritonserver`: `naiad serve` with the same words, for start scripts and pods written for Triton.
 
+`naiad tritonserver` is the same, for pods whose arguments begin with `tritonserver` and whose image starts `naiad`.
+"""
+
+import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from naiad_cli.main import main as run
 
@@ -19,3 +24,15 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stdout.write("tritonserver runs `naiad serve`, which takes the options of Triton too:\n\n")
         options = ["--help"]
     return run(["serve", *options])
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command `tritonserver` to `naiad`; `serve` parses its words."""
+    parser = subparsers.add_parser("tritonserver", add_help=False, prefix_chars="\0")  # so that no word is an option
+    parser.add_argument("options", nargs="*")
+    parser.set_defaults(run=run_options)
+
+
+def run_options(arguments: argparse.Namespace) -> int:
+    """Run `naiad serve` with the words behind `naiad tritonserver`."""
+    return main(arguments.options)
