@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import json_format, text_format
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from naiad.backend import BackendTraits
@@ -24,9 +24,6 @@ from naiad_config.normalisation import normalise
 from naiad_config.scalars import float32
 from naiad_config.text import parse_text, to_text
 from naiad_config.validation import problems
-
-# Drawing a configuration takes milliseconds, and a busy machine must not make these tests fail.
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
@@ -71,7 +68,6 @@ def _single(spec: FieldSpec) -> st.SearchStrategy[Any]:
     return {"string": _text, "bool": st.booleans(), "double": st.floats(allow_nan=False)}[spec.scalar]
 
 
-@unhurried
 @given(configs())
 def test_text_that_we_write_reads_back_equal(config):
     text = to_text(config)
@@ -79,7 +75,6 @@ def test_text_that_we_write_reads_back_equal(config):
     assert parse_text(text) == config
 
 
-@unhurried
 @given(configs())
 def test_protobuf_reads_the_text_that_we_write(config):
     read = text_format.Parse(to_text(config), message_class(ModelConfig)())
@@ -87,7 +82,6 @@ def test_protobuf_reads_the_text_that_we_write(config):
     assert read == to_message(config)
 
 
-@unhurried
 @given(configs(), st.booleans(), st.booleans())
 def test_we_read_the_text_that_protobuf_writes(config, one_line, angles):
     text = text_format.MessageToString(
@@ -97,7 +91,6 @@ def test_we_read_the_text_that_protobuf_writes(config, one_line, angles):
     assert parse_text(text) == config
 
 
-@unhurried
 @given(configs())
 def test_json_that_we_write_reads_back_equal(config):
     assert parse_json(json.dumps(to_json(config))) == config
@@ -111,7 +104,6 @@ def test_negative_zero_keeps_its_sign():
     assert str(read.sequence_batching.direct.minimum_slot_utilization) == "-0.0"
 
 
-@unhurried
 @given(configs())
 def test_protobuf_reads_the_json_that_we_write(config):
     read = json_format.Parse(json.dumps(to_json(config)), message_class(ModelConfig)())
@@ -119,7 +111,6 @@ def test_protobuf_reads_the_json_that_we_write(config):
     assert read == to_message(config)
 
 
-@unhurried
 @given(configs(), st.booleans())
 def test_we_read_the_json_that_protobuf_writes(config, names):
     text = json_format.MessageToJson(to_message(config), preserving_proto_field_name=names)
@@ -127,7 +118,6 @@ def test_we_read_the_json_that_protobuf_writes(config, names):
     assert parse_json(text) == config
 
 
-@unhurried
 @given(configs())
 def test_messages_turn_back_into_the_configuration(config):
     wire = to_message(config).SerializeToString()
@@ -135,7 +125,6 @@ def test_messages_turn_back_into_the_configuration(config):
     assert from_message(message_class(ModelConfig).FromString(wire)) == config
 
 
-@unhurried
 @given(configs(), st.integers(0, 3))
 def test_normalising_changes_nothing_the_second_time_and_checking_never_fails(config, gpus):
     named = replace(config, name="m")

@@ -47,7 +47,7 @@ def test_the_second_input_is_laid_over_the_first(kind, first, second, arguments,
     np.testing.assert_allclose(answer, FLOATS[kind](a, b.reshape(laid)), rtol=1e-6)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
 def test_any_part_of_the_dims_can_be_laid_over(dims, data):
     start = data.draw(st.integers(0, len(dims) - 1))

@@ -20,7 +20,7 @@ def numbers(count, *shape):
     return np.random.default_rng(count).standard_normal((count, *shape)).astype(np.float32)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(LENGTHS, st.sampled_from([(), (3,), (2, 2)]), st.sampled_from(["LengthsSum", "LengthsMean", "LengthsMax"]))
 def test_rows_are_reduced_by_their_lengths(lengths, shape, kind):
     rows = numbers(sum(lengths), *shape)
@@ -33,7 +33,7 @@ def test_rows_are_reduced_by_their_lengths(lengths, shape, kind):
     )
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(LENGTHS)
 def test_rows_are_gathered_before_they_are_reduced(lengths):
     table, weights = numbers(5, 3), numbers(sum(lengths))

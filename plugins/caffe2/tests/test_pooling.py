@@ -86,7 +86,7 @@ def test_pictures_may_have_one_axis_or_three(kind, axes, expected, random):
     np.testing.assert_allclose(answer, expected(torch.from_numpy(picture), 2).numpy(), rtol=1e-6, atol=1e-6)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     size=st.integers(4, 13),
     kernel=st.integers(1, 5),

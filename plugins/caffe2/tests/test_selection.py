@@ -29,7 +29,7 @@ def test_a_piece_is_cut_out(starts, ends, expected):
     assert one("Slice", A, *bounds, constants=[1, 2]).tolist() == expected.tolist()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(-5, 5), st.integers(-5, 5))
 def test_bounds_below_nothing_count_from_behind_the_last_element(start, end):
     row = np.arange(4, dtype=np.float32)

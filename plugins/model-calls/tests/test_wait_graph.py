@@ -63,13 +63,13 @@ def stuck_by_trying(waits: dict[int, list[list[int]]]) -> set[int]:
 
 
 @given(GRAPHS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_stuck_are_those_that_trying_every_group_finds(waits: dict[int, list[list[int]]]) -> None:
     assert WaitGraph(waits).stuck() == stuck_by_trying(waits)
 
 
 @given(GRAPHS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_in_a_ring_each_waits_in_vain_for_the_next(waits: dict[int, list[list[int]]]) -> None:
     graph = WaitGraph(waits)
     stuck, ring = graph.stuck(), list(graph.ring())

@@ -1,6 +1,6 @@
 """Which dependents a change reaches, in which order, and which of them are part of themselves."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from naiad._lifecycle.binding import circle, dependents
@@ -29,7 +29,6 @@ def test_a_change_reaches_what_is_in_a_circle_too() -> None:
     assert sorted(dependents({"a": ("b", "m"), "b": ("a",)}, "m")) == ["a", "b"]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdefmn"), max_size=4).map(tuple)))
 def test_nothing_is_reached_twice_or_before_what_it_needs(needs: dict[str, tuple[str, ...]]) -> None:
     result = dependents(needs, "m")

@@ -297,4 +297,4 @@ def test_every_call_has_one_end_and_no_sender_waits_for_ever(
     histories: type[Histories], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL, "naiad.model")  # what is logged would keep senders alive, by its traceback
-    run_state_machine_as_test(histories, settings=settings(max_examples=40, stateful_step_count=40, deadline=None))
+    run_state_machine_as_test(histories, settings=settings(max_examples=40, stateful_step_count=40))

@@ -110,7 +110,7 @@ def as_streams(events):
     return streams
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(steps=STEPS, cuts=some.lists(some.integers(0, 50), max_size=6))
 def test_any_legal_sequence_is_accepted_however_it_is_split(steps, cuts):
     whole, split = Client(), Client(cuts)
@@ -127,7 +127,7 @@ def test_any_legal_sequence_is_accepted_however_it_is_split(steps, cuts):
     assert len(complete) + len(waiting) == whole.answers
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(size=some.integers(0, 100_000), window=some.integers(1000, 70_000))
 def test_an_answer_of_any_size_arrives_whole_through_any_window(size, window):
     client = Client()

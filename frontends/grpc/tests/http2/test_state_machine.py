@@ -260,4 +260,4 @@ class Streams(RuleBasedStateMachine):
 
 
 TestStreams = Streams.TestCase
-TestStreams.settings = settings(deadline=None, max_examples=25, stateful_step_count=30)
+TestStreams.settings = settings(max_examples=25, stateful_step_count=30)

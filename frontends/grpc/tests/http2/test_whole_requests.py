@@ -170,7 +170,7 @@ def act(peer, action):
     peer.collect()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(rounds=ROUNDS, cuts=some.lists(some.integers(0, 40_000), max_size=4))
 def test_requests_in_one_piece_have_the_effect_of_their_frames(rounds, cuts):
     whole, split, framewise = greeted_peer(), greeted_peer(), greeted_peer()

@@ -97,7 +97,7 @@ class _Taken:
         return self._unsent.pop() if self._unsent else None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(steps, min_size=20, max_size=60))
 def test_every_request_gets_its_responses_in_order_and_no_model_is_left_waiting(given_steps):
     with patch.multiple(streaming, MOST_READY=2, MOST_OPEN=6, MOST_OPEN_BYTES=300):
