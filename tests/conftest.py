@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
 from threading import Thread
@@ -75,7 +76,14 @@ class ServerProcess:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., ServerProcess]]:
-    """Start `naiad serve` with these words; it is ended with the test.
+    """Start `naiad serve` with these words; it is ended with the test. See `serving`."""
+    with serving() as start:
+        yield start
+
+
+@contextmanager
+def serving() -> Iterator[Callable[..., ServerProcess]]:
+    """Start `naiad serve` with these words; it is ended with the block.
 
     Its frontends, those that are named or all of this workspace, listen on free ports of this machine. The others of
     this workspace are off: each would listen on its default port, and a server that does not get one of its ports
@@ -92,6 +100,8 @@ def serve() -> Iterator[Callable[..., ServerProcess]]:
         started.append(ServerProcess([naiad, "serve", *options, *words]))
         return started[-1]
 
-    yield start
-    for process in started:
-        process.end()
+    try:
+        yield start
+    finally:
+        for process in started:
+            process.end()
