@@ -130,7 +130,7 @@ $(WITH_RAY): $(PROJECTS) constraints.txt
 	@$(PIP_OF_RAY) editables hatchling
 	@$(PIP_OF_RAY) --no-build-isolation \
 		$(foreach member,$(OF_RAY),--editable $(if $(filter %/ray,$(member)),'$(member)[serve]',$(member))) \
-		pytest pytest-timeout 'tritonclient[grpc,http]'
+		'moto[s3,server]' pytest pytest-timeout 'tritonclient[grpc,http]'
 	@touch $@
 
 $(WITH_DOCS): requirements-docs.txt

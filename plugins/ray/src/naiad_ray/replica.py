@@ -10,6 +10,7 @@ from naiad_kit.frontends.embedding import Message, StatusError
 from naiad_ray.board import Payload, Question
 from naiad_ray.gateway import Gateway
 from naiad_ray.grpc_service import STREAM, GrpcMethods
+from naiad_ray.health import Health
 from naiad_ray.local import LocalServer
 from naiad_ray.membership import Membership
 from naiad_ray.peeking import model_of_message
@@ -42,15 +43,19 @@ class Replica:
         self._control = control
         self._id: str = serve.get_replica_context().replica_id.unique_id
         self._local = await LocalServer.start(plan.repository, plan.options, plan.models, plan.other)
+        self._health = Health(self._local.server)
         self._membership = Membership(control, plan.group, self._id, self._carry_out)
         await self._membership.start()
 
     async def check_health(self) -> None:
-        """Raise where Ray should replace this replica."""
-        if not self._local.server.live() or self._local.server.draining:
-            raise RuntimeError(f"the server of replica {self._id} has stopped")
+        """Raise where Ray should replace this replica, which it does after three checks in a row that raise."""
+        reasons = self._health.reasons()
         if self._membership.failed:
-            raise RuntimeError(f"replica {self._id} follows no orders of the control plane any more")
+            reasons.append("it follows no orders of the control plane any more")
+        if reasons:
+            raise RuntimeError(
+                f"replica {self._id} of group '{self._plan.group}' is to be replaced: {'; '.join(reasons)}"
+            )
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
         """The requests that wait in the queues of models, for groups that scale by them."""

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import obstore
 import tritonclient.grpc as grpcclient
 import tritonclient.http as httpclient
 from tritonclient.utils import InferenceServerException
@@ -26,11 +28,15 @@ _NUMBERS = itertools.count(1)
 
 @dataclass(frozen=True)
 class Application:
-    """A deployed application: `folder` has its file and models, `http` and `grpc` are its addresses."""
+    """A deployed application: `folder` has its file, `http` and `grpc` are its addresses.
+
+    Its models are in `folder`, or in `bucket`, a store of obstore.
+    """
 
     folder: Path
     http: str
     grpc: str
+    bucket: Any = None
 
     def bring_up(self) -> None:
         """Deploy the application as its file and models are now."""
@@ -42,8 +48,11 @@ class Application:
     def update(self) -> float:
         """Have the model `echo` add a number to its input, the result, in replicas that come up from now on."""
         number = float(next(_NUMBERS))
-        source = self.folder / "models" / "echo" / "1" / "model.py"
-        source.write_text(ECHO.replace("return x", f"return x + {number}"))
+        source = ECHO.replace("return x", f"return x + {number}")
+        if self.bucket is None:
+            (self.folder / "models" / "echo" / "1" / "model.py").write_text(source)
+        else:
+            obstore.put(self.bucket, "models/echo/1/model.py", source.encode(), use_multipart=False)
         return number
 
     def scale(self, text: str) -> None:
@@ -123,12 +132,18 @@ def replicas_of(deployment: str) -> int:
     return int(serve.status().applications[APPLICATION].deployments[deployment].replica_states.get("RUNNING", 0))
 
 
-def run_command(*words: str, address: str) -> str:
-    """What a command of this environment prints, with a cluster as the running one. It must end well."""
-    command = [str(Path(sys.executable).with_name(words[0])), *words[1:]]
-    environment = {**os.environ, "RAY_ADDRESS": address}
+def run_command(line: str, folder: Path, address: str) -> str:
+    """What a command of this environment prints, in a folder and for a running cluster. It must end well."""
+    program, *words = shlex.split(line)
     done = subprocess.run(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240, check=False
+        [str(Path(sys.executable).with_name(program)), *words],
+        cwd=folder,
+        env={**os.environ, "RAY_ADDRESS": address},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=240,
+        check=False,
     )
     assert done.returncode == 0, done.stdout
     return done.stdout

@@ -1,5 +1,6 @@
 """The models of the tests on Ray, and the files of two applications: groups behind a front desk, and one group."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 ECHO = """
@@ -10,6 +11,26 @@ from naiad_custom import FP32, Array, model
 def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
     time.sleep(float(x.max()))
     return x
+"""
+
+FRAIL = """
+import os
+from pathlib import Path
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        tensor = lambda request: pb_utils.Tensor("y", pb_utils.get_input_tensor_by_name(request, "x").as_numpy())
+        return [pb_utils.InferenceResponse([tensor(request)]) for request in requests]
+
+    def is_ready(self):
+        return Path(os.environ["NAIAD_TEST_SICK"]).read_text() != str(os.getpid())
+"""
+"""Not ready in the process whose number is in a file."""
+
+OF_FRAIL = """
+input { name: "x" data_type: TYPE_FP32 dims: [ 1 ] }
+output { name: "y" data_type: TYPE_FP32 dims: [ 1 ] }
 """
 
 TILL = """
@@ -51,7 +72,13 @@ ensemble_scheduling {
 }
 """
 
-MODELS = {"echo": (ECHO, ""), "till": (TILL, OF_TILL), "words": (WORDS, ""), "twice": ("", TWICE)}
+MODELS = {
+    "echo": (ECHO, ""),
+    "frail": (FRAIL, OF_FRAIL),
+    "till": (TILL, OF_TILL),
+    "words": (WORDS, ""),
+    "twice": ("", TWICE),
+}
 
 GROUPS = """
 repository: models
@@ -66,24 +93,32 @@ groups:
 """
 
 ONE_GROUP = """
-repository: models
+repository: {repository}
 http: {{host: 127.0.0.1, port: {http}}}
 grpc: {{port: {grpc}}}
 health_seconds: 1
 drain_seconds: 10
 groups:
   - name: only
-    models: [echo, words]
+    models: [echo, frail, words]
     num_cpus: 0.33
 """
 
 
-def write_models(repository: Path, *names: str) -> None:
-    """The models of these names."""
+def files_of(*names: str) -> Iterator[tuple[str, str]]:
+    """The files of the models of these names: their paths in a repository, and their texts."""
     for name in names:
         source, config = MODELS[name]
-        (repository / name / "1").mkdir(parents=True, exist_ok=True)
         if source:
-            (repository / name / "1" / "model.py").write_text(source)
+            yield f"{name}/1/model.py", source
         if config:
-            (repository / name / "config.pbtxt").write_text(config)
+            yield f"{name}/config.pbtxt", config
+
+
+def write_models(repository: Path, *names: str) -> None:
+    """Write the models of these names into a folder."""
+    for path, text in files_of(*names):
+        (repository / path).parent.mkdir(parents=True, exist_ok=True)
+        (repository / path).write_text(text)
+    for name in names:
+        (repository / name / "1").mkdir(exist_ok=True)  # an ensemble has nothing else in its version

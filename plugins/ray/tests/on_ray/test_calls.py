@@ -1,10 +1,12 @@
 """The public calls of unmodified clients, answered by groups behind a front desk."""
 
 import inspect
+import json
 import queue
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -156,6 +158,15 @@ def test_a_stream_serves_sequences_and_many_responses_of_several_groups(shop: Ap
 
     assert totals == [1.0, 2.0, 3.0]
     assert words == [b"one", b"two", b"three"]
+
+
+def test_a_stream_over_http_comes_from_the_replica_of_its_group(shop: Application) -> None:
+    body = json.dumps({"text": "one two three"}).encode()
+
+    with urlopen(Request(f"http://{shop.http}/v2/models/words/generate_stream", body), timeout=30) as answer:
+        events = [json.loads(line.removeprefix(b"data: ")) for line in answer if line.startswith(b"data: ")]
+
+    assert [event["word"] for event in events] == ["one", "two", "three"]
 
 
 def test_the_statistics_are_those_of_all_replicas(shop: Application) -> None:

@@ -1,7 +1,10 @@
-"""One group that the proxies call directly: calls, autoscaling, rolling updates and a replica that is killed."""
+"""One group that the proxies call directly, with models from a store: calls, autoscaling, updates, dead replicas."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -10,7 +13,6 @@ pytest.importorskip("ray")
 import tritonclient.http as httpclient
 
 from .applications import (
-    APPLICATION,
     Application,
     Load,
     kill,
@@ -60,7 +62,9 @@ def test_a_group_scales_from_one_to_three_and_back_without_a_failed_request(
     assert busy.failures == quiet.failures == []
 
 
-def test_a_rolling_update_of_one_group_fails_no_request(group: Application, start_load: StartLoad) -> None:
+def test_a_changed_object_of_the_store_replaces_the_replicas_without_a_failed_request(
+    group: Application, start_load: StartLoad
+) -> None:
     group.scale("replicas: 3")
     wait_for_replicas("only", 3)
     old = {*pids_of(replica_of("only"))}
@@ -73,9 +77,11 @@ def test_a_rolling_update_of_one_group_fails_no_request(group: Application, star
     load.wait_for_more()
     load.stop()
 
-    load.report(f"rolling update of 3 replicas, the last old one ended {seconds:.1f} s after the new ones served")
+    load.report(
+        f"rolling update of 3 replicas from a store, the last old one ended {seconds:.1f} s after the new served"
+    )
     assert load.failures == []
-    assert group.client(httpclient).infer("echo", tensor(httpclient, "x", 0)).as_numpy("y").tolist() == [[number]]
+    assert answer_of(group) == [[number]]
 
 
 def test_a_killed_replica_of_one_group_fails_no_more_than_the_requests_it_had(
@@ -96,22 +102,50 @@ def test_a_killed_replica_of_one_group_fails_no_more_than_the_requests_it_had(
     assert len(load.failures) <= 6
 
 
-def test_serve_run_deploys_the_file(nodes: Nodes, group: Application) -> None:
-    number = group.update()
+def test_a_replica_whose_model_is_not_ready_any_more_is_replaced_without_a_failed_request(
+    group: Application, start_load: StartLoad, sick: Path
+) -> None:
+    group.scale("replicas: 3")
+    wait_for_replicas("only", 3)
+    load = start_load(group, threads=6)
+    load.wait_for_more()
 
-    file = f"config={group.folder / 'naiad-ray.yaml'}"
-    run_command("serve", "run", "--non-blocking", "--name", APPLICATION, "naiad_ray:app", file, address=nodes.address)
+    replaced = pids_of(replica_of("only"))[0]
+    sick.write_text(str(replaced))
+    seconds = wait_for_replicas("only", 3, replaced)
+    load.wait_for_more()
+    load.stop()
 
-    assert group.client(httpclient).infer("echo", tensor(httpclient, "x", 0)).as_numpy("y").tolist() == [[number]]
+    load.report(f"a replica that is not ready any more, replaced in {seconds:.1f} s")
+    assert load.failures == []
 
 
-def test_the_application_goes_up_and_down_by_commands_on_a_running_cluster(nodes: Nodes, group: Application) -> None:
-    number = group.update()
+def test_the_commands_of_the_page_bring_an_application_up_and_down(nodes: Nodes, group: Application) -> None:
+    lines = "".join(blocks_of_the_page("sh")).splitlines()
+    check, up, run, down = ((line, group.folder, nodes.address) for line in lines)
+    (printed,) = blocks_of_the_page("text")
+    group.scale("replicas: 1")
 
-    up = run_command("naiad", "ray", "up", "--detach", str(group.folder), address=nodes.address)
-    answer = group.client(httpclient).infer("echo", tensor(httpclient, "x", 0)).as_numpy("y").tolist()
-    run_command("naiad", "ray", "down", address=nodes.address)
+    first = group.update()
+    output = run_command(*check) + run_command(*up)
+    answers = [answer_of(group)]
+    second = group.update()
+    run_command(*run)
+    answers.append(answer_of(group))
+    run_command(*down)
 
-    assert f"application '{APPLICATION}' runs\nhttp at port {nodes.http}\n" in up
-    assert answer == [[number]]
+    pattern = re.escape(printed.replace("8000", str(nodes.http)).replace("8001", str(nodes.grpc)))
+    assert re.search(pattern.replace(re.escape("..."), ".*"), output, re.DOTALL)
+    assert answers == [[[first]], [[second]]]
     assert pids_of(replica_of("only")) == []
+
+
+def blocks_of_the_page(language: str) -> list[str]:
+    """The blocks of docs/ray.md in that language that say nothing else of themselves."""
+    page = (Path(__file__).resolve().parents[4] / "docs" / "ray.md").read_text()
+    return re.findall(rf"(?ms)^```{language}\n(.*?)^```$", page)
+
+
+def answer_of(group: Application) -> Any:
+    """The answer of the model `echo` to 0, which is the number of the last update."""
+    return group.client(httpclient).infer("echo", tensor(httpclient, "x", 0)).as_numpy("y").tolist()
