@@ -1,14 +1,24 @@
 """Environments that hold some of what the environment of the tests holds, made by links: nothing is downloaded."""
 
+import fcntl
+import os
+import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable
+import venv
+from collections.abc import Callable, Iterable
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 
+INSTALLED = Path(sysconfig.get_path("purelib"))
+"""The packages of the environment of the tests."""
+
+UV = Path(sys.executable).with_name("uv")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 COMMAND = """#!{python}
 import sys
@@ -16,6 +26,28 @@ from {module} import {function}
 sys.argv[0] = "{name}"
 sys.exit({function}())
 """
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """The folder of this name, which `make` has filled: once in a run of tests, for all of its processes."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            folder.mkdir()
+            try:
+                make(folder)
+            except BaseException:
+                shutil.rmtree(folder)
+                raise
+    return folder
+
+
+@cache
+def requires(distribution: str) -> tuple[str, ...]:
+    """What an installed distribution asks for, with its extras."""
+    return tuple(metadata.requires(distribution) or ())
 
 
 def needed(requirements: Iterable[str], extras: Iterable[str] = ()) -> set[str]:
@@ -27,9 +59,9 @@ def needed(requirements: Iterable[str], extras: Iterable[str] = ()) -> set[str]:
         applies = requirement.marker is None or any(requirement.marker.evaluate(each) for each in environments)
         name = requirement.name
         if applies and not name.startswith("naiad"):
-            distributions |= {name} | needed(metadata.requires(name) or (), requirement.extras)
+            distributions |= {name} | needed(requires(name), requirement.extras)
         elif applies and requirement.extras:
-            of_extras = [each for each in metadata.requires(name) or () if Requirement(each).marker is not None]
+            of_extras = [each for each in requires(name) if Requirement(each).marker is not None]
             distributions |= needed(of_extras, requirement.extras)
     return distributions
 
@@ -42,23 +74,40 @@ def members_of(names: Iterable[str]) -> list[str]:
         name = waiting.pop()
         if name not in distributions:
             distributions[name] = None
-            requirements = [Requirement(text) for text in metadata.requires(name) or ()]
+            requirements = [Requirement(text) for text in requires(name)]
             waiting += [each.name for each in requirements if each.name.startswith("naiad") and not each.marker]
     return list(distributions)
 
 
-def link(distribution: str, target: Path) -> None:
-    """Make an installed distribution visible in another folder of packages."""
-    for file in metadata.files(distribution) or ():
-        top = file.parts[0]
-        if top not in ("..", "__pycache__") and not (target / top).exists():
-            (target / top).symlink_to(Path(sysconfig.get_path("purelib")) / top)
+def link(distribution: str, target: Path, source: Path = INSTALLED) -> None:
+    """Make a distribution that is installed in a folder of packages visible in another one."""
+    (found,) = metadata.distributions(name=distribution, path=[str(source)])
+    for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+        if (target / top).exists():
+            continue
+        if top.endswith(".dist-info"):  # uv does not see one that is a link
+            (target / top).mkdir()
+            for path in (source / top).iterdir():
+                (target / top / path.name).symlink_to(path)
+        else:
+            (target / top).symlink_to(source / top)
 
 
 def empty(folder: Path) -> Path:
     """The Python of a new environment without any package."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    venv.create(folder, symlinks=True)
     return folder / "bin" / "python"
+
+
+def packages_in(folder: Path) -> Path:
+    """The folder of packages of an environment."""
+    (packages,) = folder.glob("lib/python*/site-packages")
+    return packages
+
+
+def check(python: Path) -> None:
+    """Check that an environment has what its distributions ask for, in versions that they take."""
+    subprocess.run([UV, "pip", "check", "--quiet", "--python", python], check=True)
 
 
 def with_members(folder: Path, members: Iterable[str], others: Iterable[str] = ()) -> Path:
@@ -67,21 +116,21 @@ def with_members(folder: Path, members: Iterable[str], others: Iterable[str] = (
     `others` are requirements besides, whose commands are there too.
     """
     members = members_of(["naiad-cli", *members])
-    python = empty(folder)
-    (packages,) = folder.glob("lib/python*/site-packages")
+    python, packages = empty(folder), packages_in(folder)
     for member in members:
-        for distribution in (member, *needed(metadata.requires(member) or ())):
+        for distribution in (member, *needed(requires(member))):
             link(distribution, packages)
     for distribution in needed(others):
         link(distribution, packages)
-        _write_commands(python, distribution)
-    _write_commands(python, "naiad-cli")
+        write_commands(python, distribution)
+    write_commands(python, "naiad-cli")
     return python.with_name("naiad")
 
 
-def _write_commands(python: Path, distribution: str) -> None:
+def write_commands(python: Path, distribution: str, source: Path = INSTALLED) -> None:
     """Write the commands of a distribution beside the interpreter that runs them."""
-    for command in metadata.distribution(distribution).entry_points.select(group="console_scripts"):
+    (found,) = metadata.distributions(name=distribution, path=[str(source)])
+    for command in found.entry_points.select(group="console_scripts"):
         path = python.with_name(command.name)
         text = COMMAND.format(python=python, module=command.module, function=command.attr, name=command.name)
         path.write_text(text)

@@ -3,13 +3,14 @@
 import ast
 import subprocess
 import sys
-from importlib.metadata import packages_distributions, requires
+from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
-from .environments import members_of, needed
+from .environments import members_of, needed, requires
 from .house.workspace import Member, members
 from .installing import MEGABYTES, OF_EVERY_MEMBER, OF_MEMBERS, megabytes_of, missing, needs_of
 
@@ -30,13 +31,19 @@ def imported(member: Member) -> set[str]:
     return names - set(sys.stdlib_module_names)
 
 
+@cache
+def providers() -> dict[str, list[str]]:
+    """The distributions that bring each top-level module."""
+    return dict(packages_distributions())
+
+
 @pytest.mark.parametrize(
     "member", [each for each in members() if each.distribution != IN_RAY], ids=lambda member: member.name
 )
 def test_what_is_installed_for_a_member_is_enough_for_its_tests(member: Member) -> None:
-    brings = packages_distributions()
+    brings = providers()
     everything = members_of(each.distribution for each in members() if each.distribution != IN_RAY)
-    installed = {name.lower() for each in everything for name in needed(requires(each) or ())}
+    installed = {name.lower() for each in everything for name in needed(requires(each))}
     installed |= {name.lower() for name in needed(["naiad-onnx[cpu]", *needs_of([member.name])])}
 
     lacking = {

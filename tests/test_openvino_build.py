@@ -1,17 +1,16 @@
 """The build of ONNX Runtime that has OpenVINO, in an environment of its own: its module is that of the usual build.
 
-It takes 5 seconds where pip has that build already, the one thing here that is downloaded, and some 20 where not.
+It takes two seconds where uv has that build already, the one thing here that is downloaded, and some 20 where not.
 """
 
 import shutil
 import subprocess
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from .environments import PIP, link, needed, with_members
+from .environments import UV, link, needed, packages_in, requires, with_members
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "plugins" / "onnx" / "tests"
@@ -27,15 +26,15 @@ def environment(tmp_path: Path) -> Iterator[Path]:
 def test_the_accelerator_openvino_works_in_the_build_that_has_it(environment: Path) -> None:
     naiad = with_members(environment, ["naiad-onnx", "naiad-testing"])
     python = naiad.with_name("python")
-    (packages,) = environment.glob("lib/python*/site-packages")
+    packages = packages_in(environment)
     for name in ("onnx", "pytest", "pytest-timeout"):
-        for distribution in (name, *needed(metadata.requires(name) or ())):
+        for distribution in (name, *needed(requires(name))):
             link(distribution, packages)
-    build = [*PIP, "--python", python, "install", "-q", "--no-deps", "--constraint", ROOT / "constraints.txt"]
+    build = [UV, "pip", "install", "--python", python, "--no-deps", "--constraint", ROOT / "constraints.txt"]
     downloaded = subprocess.run([*build, "onnxruntime-openvino"], capture_output=True, text=True, check=False)
     if downloaded.returncode:
         pytest.skip(f"onnxruntime-openvino cannot be installed here: {downloaded.stderr.strip().splitlines()[-1]}")
-    for distribution in needed(metadata.requires("onnxruntime") or ()):
+    for distribution in needed(requires("onnxruntime")):
         link(distribution, packages)
 
     listed = subprocess.run([naiad, "plugins"], capture_output=True, text=True, check=True).stdout

@@ -1,16 +1,19 @@
 """Each plugin works alone beside `naiad`, installed from wheels, with what it declares to need and nothing else.
 
-The wheels are built and installed by pip into empty environments. What they need of others is not downloaded: exactly
-the distributions that the wheels' own metadata asks for, and what these ask for, are linked in from the environment of
-the tests, and `pip check` says whether anything is missing.
+The wheels are built once in a run of tests, and installed once, into an environment that has nothing else. Those that a
+test is about are linked from there into an environment of its own, with exactly the distributions that the wheels' own
+metadata asks for, and what these ask for, from the environment of the tests; uv checks that nothing is missing. Nothing
+is downloaded. The README's own command is run by pip.
 """
 
 import email
 import os
 import shutil
 import subprocess
+import sys
 import urllib.request
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +24,19 @@ import pytest
 import tritonclient.grpc as triton
 from packaging.requirements import Requirement
 
-from .environments import PIP, empty, link, members_of, needed
+from .environments import (
+    PIP,
+    UV,
+    check,
+    empty,
+    link,
+    made_once,
+    members_of,
+    needed,
+    packages_in,
+    requires,
+    write_commands,
+)
 from .house.workspace import Member, members
 from .reading import Reader, packages_of
 
@@ -48,13 +63,41 @@ FRAMEWORKS = {
 """The extra that brings the framework of each plugin that has one."""
 
 
+BUILD = """
+import os, sys
+from hatchling.build import build_wheel
+target, *folders = sys.argv[1:]
+for folder in folders:
+    os.chdir(folder)
+    build_wheel(target)
+"""
+"""What pip does to build a wheel, for many in one process."""
+
+
+@dataclass(frozen=True)
+class Wheels:
+    """The wheels of all members, and the packages of an environment that they are installed in."""
+
+    folder: Path
+    packages: Path
+
+    def __getitem__(self, distribution: str) -> Path:
+        (path,) = self.folder.glob(f"{distribution.replace('-', '_')}-[0-9]*.whl")
+        return path
+
+
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The wheel of each member by the name of its distribution."""
-    folder = tmp_path_factory.mktemp("wheels")
-    folders = [member.folder for member in members()]
-    subprocess.run([*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, *folders], check=True)
-    return {path.name.split("-")[0].replace("_", "-"): path for path in folder.glob("*.whl")}
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
+    folder = made_once(tmp_path_factory, "wheels", build_and_install)
+    return Wheels(folder, packages_in(folder / "venv"))
+
+
+def build_and_install(folder: Path) -> None:
+    """Build all wheels into the folder, and install them in an environment in it."""
+    subprocess.run([sys.executable, "-c", BUILD, folder, *(each.folder for each in members())], check=True)
+    python = empty(folder / "venv")
+    command = [UV, "pip", "install", "--quiet", "--python", python, "--no-index", "--no-deps", *folder.glob("*.whl")]
+    subprocess.run(command, check=True)
 
 
 @pytest.fixture
@@ -79,21 +122,21 @@ def proof_of(member: Member) -> Path:
     return member.folder / "tests" / "proof.py"
 
 
-def environment(folder: Path, wheels: Mapping[str, Path], member: str, extras: Iterable[str] = ()) -> Path:
+def environment(folder: Path, wheels: Wheels, member: str, extras: Iterable[str] = ()) -> Path:
     """The Python of a new environment with a member, the command, the test kit and what they need, from wheels."""
-    python = empty(folder)
-    chosen = [wheels[name] for name in members_of(["naiad-cli", "naiad-testing", member])]
-    (packages,) = folder.glob("lib/python*/site-packages")
-    subprocess.run([*PIP, "--python", python, "install", "-q", "--no-index", "--no-deps", *chosen], check=True)
+    python, packages = empty(folder), packages_in(folder)
+    for name in members_of(["naiad-cli", "naiad-testing", member]):
+        link(name, packages, wheels.packages)
+        write_commands(python, name, wheels.packages)
     for wheel in metadata.distributions(path=[str(packages)]):
         for distribution in needed(wheel.requires or (), extras):
             link(distribution, packages)
-    subprocess.run([*PIP, "--python", python, "check"], check=True)
+    check(python)
     return python
 
 
 @pytest.mark.parametrize("member", members(), ids=lambda member: member.name)
-def test_a_wheel_says_what_it_is_and_brings_its_licence(member: Member, wheels: dict[str, Path]) -> None:
+def test_a_wheel_says_what_it_is_and_brings_its_licence(member: Member, wheels: Wheels) -> None:
     with ZipFile(wheels[member.distribution]) as wheel:
         names = wheel.namelist()
         (text,) = [wheel.read(name).decode() for name in names if name.endswith(".dist-info/METADATA")]
@@ -111,12 +154,12 @@ def test_a_wheel_says_what_it_is_and_brings_its_licence(member: Member, wheels: 
     assert described.get_payload().startswith(f"# {member.distribution}\n")
 
 
-def test_the_kernel_is_pure_python(wheels: dict[str, Path]) -> None:
+def test_the_kernel_is_pure_python(wheels: Wheels) -> None:
     assert wheels["naiad"].name.endswith("-py3-none-any.whl")
 
 
 def test_shared_memory_has_its_guard_where_there_is_a_compiler_and_does_without_where_there_is_none(
-    wheels: dict[str, Path], tmp_path: Path
+    wheels: Wheels, tmp_path: Path
 ) -> None:
     member = ROOT / "plugins" / "shared-memory"
     command = [*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", tmp_path, member]
@@ -130,22 +173,20 @@ def test_shared_memory_has_its_guard_where_there_is_a_compiler_and_does_without_
         assert GUARD in ZipFile(wheels["naiad-shared-memory"]).namelist()
 
 
-def test_the_readme_works_with_what_its_extras_install(wheels: dict[str, Path], tmp_path: Path) -> None:
+def test_the_readme_works_with_what_its_extras_install(wheels: Wheels, tmp_path: Path) -> None:
     (installs,) = packages_of("../README.md")
-    python = empty(tmp_path / "venv")
-    (packages,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    python, packages = empty(tmp_path / "venv"), packages_in(tmp_path / "venv")
     extras = Requirement(installs).extras
-    requirements = [Requirement(text) for text in metadata.requires("naiad") or ()]
+    requirements = [Requirement(text) for text in requires("naiad")]
     chosen = [each for each in requirements if each.marker and any(each.marker.evaluate({"extra": e}) for e in extras)]
     for member in members_of(each.name for each in chosen):
-        for distribution in needed(metadata.requires(member) or ()) | needed(
+        for distribution in needed(requires(member)) | needed(
             f"{each.name}[{','.join(each.extras)}]" for each in chosen
         ):
             link(distribution, packages)
-    folder = wheels["naiad"].parent
-    index = ["install", "-q", "--no-index", "--find-links", folder, installs]
+    index = ["install", "-q", "--no-index", "--find-links", wheels.folder, installs]
     subprocess.run([*PIP, "--python", python, *index], check=True)
-    subprocess.run([*PIP, "--python", python, "check"], check=True)
+    check(python)
     reader = Reader(tmp_path / "reader", python.parent)
     celsius = "examples/models/celsius"  # those of frameworks have tests of their own
     shutil.copytree(ROOT / celsius, reader.folder / celsius)
@@ -162,7 +203,7 @@ def test_every_plugin_has_a_program_that_proves_it() -> None:
 
 @pytest.mark.parametrize("member", PLUGINS, ids=lambda member: member.distribution)
 def test_a_plugin_works_alone_beside_the_kernel(
-    member: Member, wheels: dict[str, Path], repository: Path, tmp_path: Path
+    member: Member, wheels: Wheels, repository: Path, tmp_path: Path
 ) -> None:
     distribution = member.distribution
     extras = [FRAMEWORKS[distribution]] if distribution in FRAMEWORKS else []
@@ -183,7 +224,7 @@ def test_a_plugin_works_alone_beside_the_kernel(
 
 
 def test_the_http_frontend_works_alone_beside_the_kernel(
-    serve: "Callable[..., ServerProcess]", wheels: dict[str, Path], tmp_path: Path
+    serve: "Callable[..., ServerProcess]", wheels: Wheels, tmp_path: Path
 ) -> None:
     python = environment(tmp_path / "venv", wheels, "naiad-http")
 
@@ -194,7 +235,7 @@ def test_the_http_frontend_works_alone_beside_the_kernel(
 
 
 def test_the_grpc_frontend_works_alone_beside_the_kernel(
-    serve: "Callable[..., ServerProcess]", wheels: dict[str, Path], tmp_path: Path
+    serve: "Callable[..., ServerProcess]", wheels: Wheels, tmp_path: Path
 ) -> None:
     python = environment(tmp_path / "venv", wheels, "naiad-grpc")
 
@@ -206,7 +247,7 @@ def test_the_grpc_frontend_works_alone_beside_the_kernel(
 
 
 def test_the_metrics_frontend_works_alone_beside_the_kernel(
-    serve: "Callable[..., ServerProcess]", wheels: dict[str, Path], tmp_path: Path
+    serve: "Callable[..., ServerProcess]", wheels: Wheels, tmp_path: Path
 ) -> None:
     python = environment(tmp_path / "venv", wheels, "naiad-metrics")
 
@@ -217,7 +258,7 @@ def test_the_metrics_frontend_works_alone_beside_the_kernel(
         assert b"nv_cpu_utilization" in answer.read()
 
 
-def test_the_kernel_works_alone(wheels: dict[str, Path], tmp_path: Path) -> None:
+def test_the_kernel_works_alone(wheels: Wheels, tmp_path: Path) -> None:
     python = environment(tmp_path / "venv", wheels, "naiad")
 
     answer = subprocess.run(
