@@ -103,7 +103,7 @@ class Driven:
         self.responses += moves.responses
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(cases(), st.data())
 def test_each_step_that_is_needed_runs_once_in_each_iteration_and_no_other_runs(
     case: Case, data: st.DataObject
@@ -116,7 +116,7 @@ def test_each_step_that_is_needed_runs_once_in_each_iteration_and_no_other_runs(
         assert driven.starts[number] == (times if number in case.needed() else 0)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(cases(), st.data())
 def test_the_last_response_is_final_and_no_other_is(case: Case, data: st.DataObject) -> None:
     driven = Driven(case, data)
@@ -127,7 +127,7 @@ def test_the_last_response_is_final_and_no_other_is(case: Case, data: st.DataObj
     assert finals.count(True) == 1
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(cases(), st.data())
 def test_without_decoupled_steps_there_is_one_response_with_all_that_was_asked_for(
     case: Case, data: st.DataObject
