@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,25 @@ def with_cost(running: Running, model: str, measure: Callable[[], Load]) -> tupl
     count, seconds = running.inference_count(model), running.cpu_seconds()
     load = measure()
     return load, (running.cpu_seconds() - seconds) / (running.inference_count(model) - count) * 1e6
+
+
+def measured(running: Running, model: str, label: str, measure: Callable[[], Load]) -> dict[str, float]:
+    """A measurement as the numbers of a table: rate, p99, and the processor time of both sides for an inference."""
+    count, seconds = running.inference_count(model), _children_seconds()
+    load, cost = with_cost(running, model, measure)
+    generator = (_children_seconds() - seconds) / (running.inference_count(model) - count) * 1e6
+    return {
+        f"{label}: inferences/s": load.per_second,
+        f"{label}: p99, ms": load.p99_milliseconds,
+        f"{label}: server's processor time, µs each": cost,
+        f"{label}: load generator's processor time, µs each": generator,
+    }
+
+
+def _children_seconds() -> float:
+    """Processor time of the programs that have ended: load generators, since a server runs as long as it is loaded."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Generator(Protocol):

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Sequence
 
 from cases.case import ADD_SUB, Case
-from load import with_cost
+from load import measured
 from report import Goal, Row
 from rounds import Run, side_by_side
 from servers import Running
@@ -17,14 +17,11 @@ _MOST_MICROSECONDS = 35
 
 def measure(run: Run) -> Sequence[Row]:
     def once(running: Running) -> dict[str, float]:
-        numbers = {}
+        numbers: dict[str, float] = {}
         for model, message in ADD_SUB.items():
             for concurrency in _GOALS:
                 measure = functools.partial(run.generator, running.port, model, concurrency)
-                load, cost = with_cost(running, model, measure)
-                numbers[f"concurrency {concurrency}{message}: inferences/s"] = load.per_second
-                numbers[f"concurrency {concurrency}{message}: p99, ms"] = load.p99_milliseconds
-                numbers[f"concurrency {concurrency}{message}: server's processor time, µs each"] = cost
+                numbers |= measured(running, model, f"concurrency {concurrency}{message}", measure)
         return numbers
 
     seen = side_by_side(run, once)

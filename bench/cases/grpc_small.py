@@ -4,7 +4,7 @@ import functools
 from collections.abc import Sequence
 
 from cases.case import Case
-from load import with_cost
+from load import measured
 from report import Goal, Row
 from rounds import Run, side_by_side
 from servers import Running
@@ -17,16 +17,12 @@ _MOST_MICROSECONDS = 45
 
 def measure(run: Run) -> Sequence[Row]:
     def once(running: Running) -> dict[str, float]:
-        numbers = {}
+        numbers: dict[str, float] = {}
         for concurrency in _GOALS:
             measure = functools.partial(
                 run.generator, running.ports.grpc, "add_sub", concurrency, ("--max-threads", "8"), protocol="grpc"
             )
-            load, cost = with_cost(running, "add_sub", measure)
-            label = f"concurrency {concurrency}"
-            numbers[f"{label}: inferences/s"] = load.per_second
-            numbers[f"{label}: p99, ms"] = load.p99_milliseconds
-            numbers[f"{label}: server's processor time, µs each"] = cost
+            numbers |= measured(running, "add_sub", f"concurrency {concurrency}", measure)
         return numbers
 
     goals = {"concurrency 16: server's processor time, µs each": Goal(most=_MOST_MICROSECONDS)}

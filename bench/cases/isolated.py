@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cases.case import Case
-from load import with_cost, wrk
+from load import measured, wrk
 from report import Goal, Row
 from rounds import MODELS, Run, by_label, side_by_side
 from servers import WORK, Naiad, Running
@@ -38,11 +38,8 @@ def measure(run: Run) -> Sequence[Row]:
         numbers: dict[str, float] = {}
 
         def note(label: str, model: str, concurrency: int, options: Sequence[str] = ()) -> None:
-            measured = functools.partial(run.generator, running.port, model, concurrency, options)
-            load, cost = with_cost(running, model, measured)
-            numbers[f"{label}: inferences/s"] = load.per_second
-            numbers[f"{label}: p99, ms"] = load.p99_milliseconds
-            numbers[f"{label}: processor time of all processes, µs each"] = cost
+            measure = functools.partial(run.generator, running.port, model, concurrency, options)
+            numbers.update(measured(running, model, label, measure))
 
         for concurrency in _SMALL:
             note(f"concurrency {concurrency}", "add_sub", concurrency)

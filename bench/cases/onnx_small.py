@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cases.case import Case
-from load import with_cost
+from load import measured
 from report import Goal, Row
 from rounds import MODELS, Run, side_by_side
 from servers import WORK, Running
@@ -18,7 +18,7 @@ _MOST_MICROSECONDS = {"HTTP": 35, "gRPC": 45}
 
 def measure(run: Run) -> Sequence[Row]:
     def once(running: Running) -> dict[str, float]:
-        numbers = {}
+        numbers: dict[str, float] = {}
         for protocol, goals in _GOALS.items():
             port = running.ports.http if protocol == "HTTP" else running.ports.grpc
             options = () if protocol == "HTTP" else ("--max-threads", "8")
@@ -26,11 +26,7 @@ def measure(run: Run) -> Sequence[Row]:
                 measure = functools.partial(
                     run.generator, port, "add_sub", concurrency, options, protocol=protocol.lower()
                 )
-                load, cost = with_cost(running, "add_sub", measure)
-                label = f"{protocol}, concurrency {concurrency}"
-                numbers[f"{label}: inferences/s"] = load.per_second
-                numbers[f"{label}: p99, ms"] = load.p99_milliseconds
-                numbers[f"{label}: server's processor time, µs each"] = cost
+                numbers |= measured(running, "add_sub", f"{protocol}, concurrency {concurrency}", measure)
         return numbers
 
     rows = {}
