@@ -27,7 +27,7 @@ LOCAL = (
 )
 """Options that keep a server to this machine, and off the ports of others but for that of HTTP."""
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds after which something that should happen counts as never happening."""
 
 T = TypeVar("T")

@@ -1,7 +1,5 @@
 """An `async def execute`: what it leaves running, and streams of other models that it reads."""
 
-from time import monotonic
-
 import pytest
 
 from .conftest import Ask
@@ -11,7 +9,7 @@ _READ = """
 async def answer_one(request):
     sender = request.get_response_sender()
     total = 0
-    for response in await asked("slow", value(request.inputs())).async_exec(decoupled=True):
+    for response in await asked("together", value(request.inputs())).async_exec(decoupled=True):
         total += len(response.output_tensors())
     sender.send(answer(total), FINAL)
 
@@ -49,6 +47,19 @@ MODELS = {
         """,
         config=DECOUPLED,
     ),
+    "together": PythonModel(
+        """
+        for request in requests:
+            self.arrived.append((request.get_response_sender(), value(request.inputs())))
+        if len(self.arrived) == 8:
+            for sender, count in self.arrived:
+                for number in range(count):
+                    sender.send(answer(number))
+                sender.send(flags=FINAL)
+        """,
+        methods="def initialize(self, args):\n    self.arrived = []",
+        config=DECOUPLED,
+    ),
     "reading": PythonModel(_READ, definition="async def", config=DECOUPLED),
     "ticking": PythonModel(
         """
@@ -76,12 +87,10 @@ def test_a_coroutine_may_answer_by_its_sender_and_return_before_it_has(ask: Ask,
     assert [ask(model, number) for number in (1, 2, 3)] == [10, 20, 30]
 
 
-def test_requests_that_read_slow_streams_run_at_once(stream: Ask) -> None:
-    began = monotonic()
-
+def test_requests_that_read_streams_run_at_once(stream: Ask) -> None:
+    """The streams begin when the last one is asked for."""
     assert stream("reading", [4] * 8, 8) == [4] * 8
-    assert monotonic() - began < 8 * 0.4 / 2
 
 
 def test_other_tasks_of_the_model_go_on_while_it_reads_a_stream_in_a_plain_loop(ask: Ask) -> None:
-    assert ask("ticking", 1) > 10
+    assert ask("ticking", 1) > 3

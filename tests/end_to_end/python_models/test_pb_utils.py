@@ -188,7 +188,16 @@ MODELS = {
     "gathers": PythonModel(_GATHERS, definition="async def"),
     "slow_to_say": PythonModel(
         "return [answer(1) for each in requests]",
-        methods="def is_ready(self):\n    time.sleep(0.3)\n    return True",
+        above="from pathlib import Path",
+        methods="""
+        def initialize(self, args):
+            self.silent = Path(args["model_repository"]) / "silent"
+
+        def is_ready(self):
+            while self.silent.exists():
+                time.sleep(0.005)
+            return True
+        """,
     ),
 }
 MODELS |= {
@@ -218,9 +227,12 @@ def test_lines_of_every_level_are_in_the_log(running: Running, ask: Ask) -> None
 
 
 def test_a_model_is_not_ready_before_it_has_said_so(running: Running) -> None:
+    silent = running.repository / "slow_to_say" / "silent"
+    silent.touch()
     assert running.load("slow_to_say").status == 200
 
     first = running.ask("GET", "/v2/models/slow_to_say/ready")
+    silent.unlink()
 
     assert (first.status, first.error.split(": ", 1)[0]) == (400, "Model version not ready")
     until(lambda: running.ask("GET", "/v2/models/slow_to_say/ready").status == 200)
