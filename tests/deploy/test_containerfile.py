@@ -1,10 +1,11 @@
-"""The install steps of deploy/Containerfile in an empty environment, without a container engine or a network."""
+"""The install steps of deploy/Containerfile and of docs/deploy.md in empty environments, without a container engine."""
 
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from packaging.requirements import Requirement
 
 from ..environments import empty, link, members_of, needed, packages_in, requires
 from ..house.workspace import Member, members
+from ..reading import blocks_of
 from ..written import ECHO, infer, write_model
 
 if TYPE_CHECKING:
@@ -45,15 +47,32 @@ def installed_members() -> list[Member]:
     return [member for member in members() if member.distribution in names]
 
 
+def link_what_others_publish(environment: Path) -> None:
+    """Put into an environment what the members need beside each other, and what builds their wheels."""
+    packages = packages_in(environment)
+    of_members = (needed(requires(member.distribution)) for member in installed_members())
+    for distribution in needed(BUILDING) | needed([f"naiad[{ARGUMENTS['EXTRAS']}]"]).union(*of_members):
+        link(distribution, packages)
+
+
+def install_as_the_page_says(environment: Path, wheels: Path) -> None:
+    """Run the page's commands for one machine, with other folders; their `naiad` then has a backend for ONNX."""
+    (page,) = (block.text for block in blocks_of("deploy.md") if "-m venv" in block.text)
+    create, install = page.replace("/opt/naiad", str(environment)).replace("dist ", f"{wheels} ").splitlines()
+    variables = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PIP_NO_INDEX": "1"}
+    subprocess.run(create, shell=True, check=True, env=variables)
+    link_what_others_publish(environment)
+    subprocess.run(install, shell=True, check=True, env=variables, stdout=subprocess.DEVNULL)
+    plugins = subprocess.run([environment / "bin" / "naiad", "plugins"], capture_output=True, text=True, check=True)
+    assert "naiad-onnx" in plugins.stdout
+
+
 def test_the_install_steps_give_an_entry_point_that_serves_models(tmp_path: Path, serve: "Serve") -> None:
     source, environment = tmp_path / "source", tmp_path / "environment"
-    python, packages = empty(environment), packages_in(environment)
+    python = empty(environment)
+    link_what_others_publish(environment)
     for member in installed_members():
         shutil.copytree(member.folder, source / member.name, ignore=shutil.ignore_patterns("tests", "__pycache__"))
-        for distribution in needed(requires(member.distribution)) | needed([f"naiad[{ARGUMENTS['EXTRAS']}]"]):
-            link(distribution, packages)
-    for distribution in needed(BUILDING):
-        link(distribution, packages)
     variables = {
         **os.environ,
         **ARGUMENTS,
@@ -66,6 +85,8 @@ def test_the_install_steps_give_an_entry_point_that_serves_models(tmp_path: Path
         command = step.replace("/wheels", str(tmp_path / "wheels"))
         done = subprocess.run(command, shell=True, cwd=source, env=variables, capture_output=True, text=True)
         assert done.returncode == 0, f"{command}\n{done.stderr[-3000:]}"
+        if " wheel " in step:
+            install_as_the_page_says(tmp_path / "opt" / "naiad", tmp_path / "wheels")
 
     for command in ("naiad", "tritonserver"):
         help_text = subprocess.run(

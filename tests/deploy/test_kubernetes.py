@@ -1,5 +1,6 @@
 """The manifests of deploy/kubernetes against the schemas of Kubernetes, and against the server that they start."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from naiad_cli.main import _parser
+from naiad_cli.main import command_parser
 
+from ..reading import assert_printed, blocks_of
 from .operators import SCHEMAS
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
@@ -122,6 +124,19 @@ def test_an_overlay_gives_valid_manifests(overlay: str) -> None:
             jsonschema.validate(each, SCHEMAS[each["apiVersion"], each["kind"]])
 
 
+def test_an_overlay_gives_what_the_page_shows() -> None:
+    command, shown = (
+        each.text for each in blocks_of("deploy.md") if "kustomize" in each.text or each.language == "text"
+    )
+    path = os.pathsep.join([str(KUBECTL.parent), "/usr/bin", "/bin"])
+
+    built = subprocess.run(
+        ["bash", "-c", command], cwd=FOLDER.parents[1], env={"PATH": path}, capture_output=True, text=True, check=True
+    )
+
+    assert_printed(built.stdout, shown)
+
+
 def containers() -> Iterator[tuple[str, Any]]:
     for path, document in documents():
         spec = document.get("spec", {})
@@ -136,7 +151,7 @@ CONTAINERS = dict(containers())
 
 @pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
 def test_a_container_starts_the_server_with_options_that_exist(container: Any) -> None:
-    arguments = _parser("serve").parse_args(container["args"])  # ends with status 2 for one that does not
+    arguments = command_parser("serve").parse_args(container["args"])  # ends with status 2 for one that does not
 
     assert arguments.command == "serve"
     assert len(arguments.repositories) == 1
