@@ -1,10 +1,31 @@
-"""What holds for all tests: random examples are the same in each run, and no example has a time limit."""
+"""What holds for all tests: which random examples there are, and how processes that share the tests collect them."""
 
+import os
 from contextlib import suppress
+
+import pytest
 
 with suppress(ImportError):  # the environment for Ray has no Hypothesis
     from hypothesis import settings
 
-    # `--hypothesis-profile=default` tries other examples; its limits of 200 ms an example and 1 s for the input
-    # fail on a machine that has other work
+    # The same examples in each run; `--hypothesis-profile=default` tries others. Its limits of 200 ms an example and
+    # 1 s for the input fail on a machine that has other work.
     settings.load_profile("ci")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have every other process of pytest-xdist begin its collection at the end.
+
+    pytest compiles each test file once for all: where nothing is compiled yet, each of two processes compiles half.
+    """
+    number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    if config.args == config.getini("testpaths") and int(number) % 2:
+        config.args.reverse()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the tests in one order for all processes, which pytest-xdist demands."""
+    folders: list[str] = config.getini("testpaths")
+    if sorted(config.args) == sorted(folders):
+        items.sort(key=lambda item: folders.index(item.nodeid.partition("/")[0]))
