@@ -1,6 +1,7 @@
 """Real server processes for tests that cross distributions."""
 
 import gc
+import os
 import re
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
+from tempfile import TemporaryDirectory
 from threading import Thread
 
 import pytest
@@ -24,12 +26,19 @@ def pytest_collection_finish() -> None:
 
 
 class ServerProcess:
-    """A running `naiad serve`; its lines of both streams in the order in which they came."""
+    """A running `naiad serve`; its lines of both streams in the order in which they came.
+
+    What it writes into its folder for temporary files is gone with it: one that is killed leaves something there.
+    """
 
     def __init__(self, command: list[str | Path]) -> None:
+        self._temporary = TemporaryDirectory(prefix="naiad-tests-", ignore_cleanup_errors=True)
+        environment = {**os.environ, "TMPDIR": self._temporary.name}
         self.lines: list[str] = []
         self._coming: Queue[str | None] = Queue()
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        )
         self._reader = Thread(target=self._read)
         self._reader.start()
 
@@ -72,6 +81,7 @@ class ServerProcess:
         self._reader.join()
         if self._process.stdout:
             self._process.stdout.close()
+        self._temporary.cleanup()
 
 
 @pytest.fixture

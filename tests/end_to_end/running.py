@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
@@ -80,9 +81,11 @@ class Running:
         """Start it with these words and these more variables in its environment; it writes both streams to the log."""
         self.repository = repository
         self._log = log
+        self._temporary = TemporaryDirectory(prefix="naiad-tests-", ignore_cleanup_errors=True)
         command = [NAIAD, "serve", *LOCAL, "--http-port=0", *words, repository]
         with log.open("wb") as written:
-            variables = os.environ | {"PYTHONWARNINGS": "default"} | dict(environment or {})
+            own = {"PYTHONWARNINGS": "default", "TMPDIR": self._temporary.name}
+            variables = os.environ | own | dict(environment or {})
             self._process = subprocess.Popen(command, stdout=written, stderr=subprocess.STDOUT, env=variables)
         self.pid = self._process.pid
 
@@ -210,6 +213,7 @@ class Running:
         """End it however it is; once more does no harm."""
         self._process.kill()
         self._process.wait()
+        self._temporary.cleanup()
 
 
 def refusal(answer: Answer | None, status: int = 400) -> str:
