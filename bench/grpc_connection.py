@@ -41,7 +41,7 @@ _CALLS = 50_000
 _ROUNDS = 5
 _MOST = 1 << 30
 _GRANTED = 256
-"""What the client adds to the window for an answer, as clients of grpc do."""
+"""What the client adds to the windows for an answer: to that of the stream before its data, as clients of grpc do."""
 _NO_TABLE = b"\x20"
 """A header block may begin with the size 0 of the client's dynamic table: its blocks are cached from then on."""
 
@@ -63,9 +63,10 @@ def seconds(calls: int) -> float:
     for number in range(calls):
         stream = 2 * number + 3
         received(
-            frame(WINDOW_UPDATE, 0, 0, increment)
-            + frame(HEADERS, END_HEADERS, stream, block)
+            frame(HEADERS, END_HEADERS, stream, block)
+            + frame(WINDOW_UPDATE, 0, stream, increment)
             + frame(DATA, END_STREAM, stream, content)
+            + frame(WINDOW_UPDATE, 0, 0, increment)
         )
     used = process_time() - started
     if protocol.http2.ended or protocol.http2.streams:

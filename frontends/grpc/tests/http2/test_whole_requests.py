@@ -34,9 +34,19 @@ from .conftest import (
 
 OF_TEN = block((b"content-length", b"10"))
 LIMITS = {"streams": 5, "stream_window": 15_000, "window": 90_000}
+WIDENED = {
+    "widened": [(0, 300)],
+    "widened by 0": [(0, 0)],
+    "widened too far": [(0, 2**31 - 1)],
+    "another widened": [(2, 300)],
+    "widened twice": [(0, 300), (0, 300)],
+}
+"""The windows that are widened between the head and the data of a request: of which earlier stream, and by how much."""
 REQUESTS = some.tuples(
     some.sampled_from(
-        ["plain"] * 6 + ["padded", "halves", "priority", "flag", "length", "late", "unknown", "trailers"]
+        ["plain", "widened"] * 4
+        + ["widened by 0", "widened too far", "another widened", "widened twice"]
+        + ["padded", "halves", "priority", "flag", "length", "late", "unknown", "trailers"]
     ),
     some.sampled_from([0, 1, 10, 300, 4095, 4096, 14_999, 15_000, 15_001, 16_384, 16_385]),
     some.sampled_from([2] * 9 + [4, 1, 0, -2]),
@@ -73,6 +83,9 @@ def request_frames(form, size, stream):
     if form == "priority":
         flags, priority = flags | WITH_PRIORITY, b"\0\0\0\0\1"
     head = headers(stream, flags | (0x40 if form == "flag" else 0), priority + fields)
+    if form in WIDENED:
+        updates = [frame(WINDOW, 0, max(0, stream - less), number(by)) for less, by in WIDENED[form]]
+        return [head, *updates, frame(DATA, END, stream, content)]
     if form == "padded":
         return [head, frame(DATA, END | PADDED, stream, b"\3" + content + bytes(3))]
     if form == "halves":
@@ -250,6 +263,29 @@ def test_a_window_that_widens_between_requests_does_not_split_them():
 
     assert [(event.stream_id, event.ended, event.content) for event in events] == [(7, True, bytes(10)), (9, True, b"")]
     assert peer.connection.outbox.window == 65535 + 600
+
+
+def test_a_request_that_widens_its_window_first_is_one_event_too():
+    peer = greeted_peer()
+    between = frame(WINDOW, 0, 0, number(300))
+
+    events = peer.send(*request_frames("widened", 10, 7), between, *request_frames("widened", 0, 9), between)
+
+    assert [(event.stream_id, event.ended, event.content) for event in events] == [(7, True, bytes(10)), (9, True, b"")]
+    assert [stream.window for stream in peer.connection.streams.values()] == [65535 + 300] * 2
+    assert peer.connection.outbox.window == 65535 + 600
+
+
+def test_windows_that_are_widened_with_whole_requests_are_counted():
+    peer = greeted_peer(streams=100_000)
+
+    for stream in range(7, 60_007, 2):
+        peer.send(*request_frames("widened", 10, stream))
+        if peer.connection.ended:
+            break
+
+    assert (GOAWAY, 0, ErrorCode.ENHANCE_YOUR_CALM) in peer.errors()
+    assert stream > 40_000
 
 
 def test_the_frames_of_an_unknown_block_are_two_events():

@@ -4,6 +4,9 @@ import asyncio
 
 import grpc
 import pytest
+import uvloop
+
+from naiad_grpc.http2.connection import Connection
 
 from .conftest import Calls, Served, answer
 
@@ -153,3 +156,29 @@ def test_many_calls_share_a_connection(run):
             return messages == answers
 
     assert run(main())
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_the_calls_of_a_client_of_grpc_are_taken_in_one_step(loop, monkeypatch):
+    counts = {"_receive_frames": 0, "_receive_headers": 0}
+
+    def counting(name, take):
+        def counted(self, *arguments):
+            counts[name] += 1
+            return take(self, *arguments)
+
+        return counted
+
+    for name in counts:
+        monkeypatch.setattr(Connection, name, counting(name, getattr(Connection, name)))
+
+    async def main():
+        async with Served(Calls()) as served, served.channel() as channel:
+            return [await answer(channel, "echo", b"%d" % number) for number in range(50)]
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        answers = runner.run(asyncio.wait_for(main(), 60))
+
+    assert answers == [b"%d" % number for number in range(50)]
+    assert counts["_receive_headers"] <= 10  # the first ones, which the header table is not settled for
+    assert counts["_receive_frames"] <= 20  # besides, what grpc says of itself: settings, pings

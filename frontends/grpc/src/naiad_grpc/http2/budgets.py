@@ -49,6 +49,16 @@ RATES: Mapping[int, Rate] = MappingProxyType(
 """The rate of each kind of frame; for DATA, of frames that are empty and not the last."""
 
 
+@dataclass(slots=True)
+class _Bucket:
+    """What is left of a rate, and when and after how many answers that was so."""
+
+    rate: Rate
+    tokens: float
+    since: float
+    answered: int
+
+
 class Budgets:
     """What a connection may still do. Buckets are kept only for the kinds of frames that a client has sent."""
 
@@ -56,17 +66,20 @@ class Budgets:
 
     def __init__(self) -> None:
         self.answered = 0
-        self._buckets: dict[int, tuple[float, float, int]] = {}
+        self._buckets: dict[int, _Bucket] = {}
 
-    def spend(self, kind: int, now: float) -> None:
-        """Count one frame. Raises Http2Error when the budget is spent."""
-        rate = RATES[kind]
-        tokens, since, answered = self._buckets.get(kind, (rate.burst, now, self.answered))
-        tokens += (now - since) * rate.per_second + (self.answered - answered) * rate.earned
-        tokens = min(tokens, rate.burst) - 1
+    def spend(self, kind: int, now: float, frames: int = 1) -> None:
+        """Count frames. Raises Http2Error when the budget is spent."""
+        bucket = self._buckets.get(kind)
+        if bucket is None:
+            bucket = self._buckets[kind] = _Bucket(RATES[kind], RATES[kind].burst, now, self.answered)
+        rate = bucket.rate
+        tokens = bucket.tokens + (now - bucket.since) * rate.per_second
+        tokens += (self.answered - bucket.answered) * rate.earned
+        tokens = min(tokens, rate.burst) - frames
         if tokens < 0:
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, _REASONS.get(kind, f"too many frames of kind {kind}"))
-        self._buckets[kind] = (tokens, now, self.answered)
+        bucket.tokens, bucket.since, bucket.answered = tokens, now, self.answered
 
 
 _REASONS = MappingProxyType(

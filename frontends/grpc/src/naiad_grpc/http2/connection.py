@@ -1,5 +1,6 @@
 """HTTP/2 connection of a server, as a pure state machine: bytes and the time in, events and frames out."""
 
+from struct import Struct
 from typing import Any
 
 from naiad_grpc.http2 import peer_settings
@@ -43,6 +44,8 @@ from naiad_grpc.http2.streams import Stream
 _OPEN, _HALF_CLOSED = State.OPEN, State.HALF_CLOSED
 _WINDOW_UPDATE_WORD = 4 << 8 | WINDOW_UPDATE
 """Length and kind of a WINDOW_UPDATE frame, as HEAD has them."""
+_INCREMENT = Struct(">I")
+_WINDOW_UPDATE_SIZE = HEAD_SIZE + _INCREMENT.size
 
 
 class Connection(Endpoint):
@@ -102,15 +105,16 @@ class Connection(Endpoint):
             timers.block_since = None
 
     def _receive_whole_requests(self, data: bytes, events: list[Event]) -> int:
-        """Take requests of two frames, HEADERS that are known and DATA that end the stream, in one step each.
+        """Take requests that are known HEADERS and DATA that end the stream in one step each.
 
-        The step does what the methods below do with the two frames one by one. Whatever may need a decision is for
-        them: other flags, streams, sizes or content-lengths. WINDOW_UPDATE of the connection, which clients send
-        between requests, is taken too. Returns the offset of the first frame that is not taken.
+        The step does what the methods below do with the frames one by one. Whatever may need a decision is for them:
+        other flags, streams, sizes or content-lengths. WINDOW_UPDATE is taken too where clients of gRPC send it: of the
+        stream before its DATA, and of the connection between requests; all of them are counted at the end. Returns the
+        offset of the first frame that is not taken.
         """
-        known, streams, limits = self._blocks.known, self.streams, self._limits
-        unpack = HEAD.unpack_from
-        offset, last = 0, len(data) - HEAD_SIZE
+        known, streams, limits, outbox = self._blocks.known, self.streams, self._limits, self.outbox
+        unpack, read_increment, end = HEAD.unpack_from, _INCREMENT.unpack_from, len(data)
+        offset, last, updates = 0, end - HEAD_SIZE, 0
         while offset <= last:
             word, flags, stream_id = unpack(data, offset)
             start = offset + HEAD_SIZE
@@ -119,16 +123,25 @@ class Connection(Endpoint):
                 if flags != END_HEADERS or stop > last or stream_id <= self._highest or not stream_id & 1:
                     break
                 head = known.get(data[start:stop])
+                window = outbox.initial_window
                 word, flags, owner = unpack(data, stop)
+                is_widened = word == _WINDOW_UPDATE_WORD and owner == stream_id and stop + _WINDOW_UPDATE_SIZE <= last
+                if is_widened:
+                    increment = read_increment(data, stop + HEAD_SIZE)[0] & MAX_WINDOW
+                    window += increment
+                    stop += _WINDOW_UPDATE_SIZE
+                    if not increment or window > MAX_WINDOW:
+                        break
+                    word, flags, owner = unpack(data, stop)
                 length = word >> 8
                 start = stop + HEAD_SIZE
-                offset_after = start + length
+                stop = start + length
                 if (
                     head is None
                     or word & 0xFF != DATA
                     or flags != END_STREAM
                     or owner != stream_id
-                    or offset_after > last + HEAD_SIZE
+                    or stop > end
                     or length > DEFAULT_FRAME
                     or length > limits.stream_window
                     or length > self._receive_window
@@ -137,23 +150,28 @@ class Connection(Endpoint):
                     or len(streams) >= limits.streams
                 ):
                     break
-                offset = offset_after
+                updates += is_widened
                 self._highest = stream_id
                 self._receive_window -= length
                 self._ungranted += length
                 if self._ungranted * 2 >= limits.window:
                     self._grant_connection()
-                streams[stream_id] = Stream(
-                    stream_id, _HALF_CLOSED, self.outbox.initial_window, limits.stream_window - length, -1
-                )
-                self._timers.idle_since = None
-                content = data[start:offset] if length < VIEWED_BYTES else memoryview(data)[start:offset]
+                streams[stream_id] = Stream(stream_id, _HALF_CLOSED, window, limits.stream_window - length, -1)
+                content = data[start:stop] if length < VIEWED_BYTES else memoryview(data)[start:stop]
                 events.append(RequestReceived(stream_id, head, True, content))
-            elif word == _WINDOW_UPDATE_WORD and not (stream_id or stop > last + HEAD_SIZE):
-                self._receive_window_update(0, int.from_bytes(data[start:stop], "big") & MAX_WINDOW, events)
-                offset = len(data) if self.ended else stop
+            elif word == _WINDOW_UPDATE_WORD and not (stream_id or stop > end or outbox.waiting):
+                increment = read_increment(data, start)[0] & MAX_WINDOW
+                if not increment or outbox.window + increment > MAX_WINDOW:
+                    break
+                outbox.window += increment
+                updates += 1
             else:
                 break
+            offset = stop
+        if events:
+            self._timers.idle_since = None
+        if updates:
+            self._budgets.spend(WINDOW_UPDATE, self._now, updates)
         return offset
 
     def _grant_connection(self) -> None:
