@@ -143,7 +143,8 @@ async def test_wrong_credentials_are_reported_as_such(bucket: Bucket) -> None:
     bucket.put_model("m")
     bucket.check_credentials(True)
     try:
-        with pytest.raises(UnavailableError, match="refuses the credentials of this server"):
+        known = r"refuses the credentials of this server \(access key 'key', region us-east-1\)"
+        with pytest.raises(UnavailableError, match=known):
             async with serving(bucket, exit_on_error=True):
                 pass
     finally:

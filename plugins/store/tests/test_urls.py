@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from naiad.errors import InvalidArgumentError
-from naiad_store.urls import CREDENTIALS, StoreUrl, options_of
+from naiad_store.urls import CREDENTIALS, StoreUrl, identity_of, options_of
 
 
 @pytest.mark.parametrize(
@@ -88,6 +88,35 @@ def test_a_credential_file_without_an_entry_is_an_error_that_names_it(tmp_path: 
 def test_a_credential_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="cannot be read"):
         options_of(StoreUrl.parse("s3://b/x"), {CREDENTIALS: str(tmp_path / "gone.json")})
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "identity"),
+    [
+        ("s3://b/x", {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_REGION": "eu-west-1"}, "access key 'AKIA', region eu-west-1"),
+        ("s3://b/x", {}, "the role of the machine, region us-east-1"),
+        ("gs://b/x", {"GOOGLE_APPLICATION_CREDENTIALS": "/k.json"}, "the account of '/k.json'"),
+        ("gs://b/x", {}, "the account of the machine"),
+        ("as://account/c/x", {"AZURE_STORAGE_KEY": "a2V5"}, "account 'account'"),
+        ("as://account/c/x", {"AZURE_STORAGE_CLIENT_ID": "me"}, "client 'me'"),
+    ],
+)
+def test_messages_name_whose_credentials_are_used_and_no_secret(
+    text: str, environment: dict[str, str], identity: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    url = StoreUrl.parse(text)
+
+    assert identity_of(url, options_of(url, environment), environment) == identity
+
+
+def test_the_entry_of_a_credential_file_is_the_identity_whatever_the_environment_has(tmp_path: Path) -> None:
+    (tmp_path / "credentials.json").write_text('{"s3": {"": {"key_id": "own", "secret_key": "s"}}}')
+    environment = {CREDENTIALS: str(tmp_path / "credentials.json"), "AWS_ACCESS_KEY_ID": "other"}
+    url = StoreUrl.parse("s3://b/x")
+
+    assert identity_of(url, options_of(url, environment), environment) == "access key 'own', region us-east-1"
 
 
 def test_azure_takes_its_variables() -> None:

@@ -1,30 +1,37 @@
 """Objects of buckets and containers: S3, Google Cloud Storage and Azure, by the library obstore."""
 
+import logging
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from naiad.errors import NaiadError, NotFoundError, UnavailableError
 from naiad_store.sources import StoredObject
-from naiad_store.urls import StoreUrl, options_of
+from naiad_store.urls import StoreUrl, identity_of, options_of
 
 if TYPE_CHECKING:
     from obstore import GetOptions
     from obstore.store import ObjectStore
 
+_logger = logging.getLogger("naiad")
+
 
 class BucketObjects:
-    """The objects of the bucket of a URL, an `ObjectSource`."""
+    """The objects of the bucket of a URL, an `ObjectSource`. `identity` is whose credentials the store sees."""
 
-    def __init__(self, url: StoreUrl, store: "ObjectStore") -> None:
+    def __init__(self, url: StoreUrl, store: "ObjectStore", identity: str) -> None:
         self._url = url
+        self._identity = identity
         self._address = f"{url.scheme}://{url.endpoint}/{url.account}/{url.bucket}"
         self._store = store
 
     @classmethod
     def open(cls, url: StoreUrl) -> "BucketObjects":
         """With the credentials of the environment. Raises InvalidArgumentError for those of another form."""
-        return cls(url, _opened(url))
+        options = options_of(url)
+        identity = identity_of(url, options)
+        _logger.info("the model store '%s' is read as %s", url.text, identity)
+        return cls(url, _opened(url, options), identity)
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
         """See `ObjectSource.objects`."""
@@ -61,18 +68,17 @@ class BucketObjects:
         denied = isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError)
         if denied or any(sign in str(error) for sign in ("403 Forbidden", "401 Unauthorized", "InvalidAccessKeyId")):
             return UnavailableError(
-                f"the model store '{text}' refuses the credentials of this server: {reason}; docs/stores.md says where "
-                "credentials are taken from"
+                f"the model store '{text}' refuses the credentials of this server ({self._identity}): {reason}; "
+                "docs/stores.md says where credentials are taken from"
             )
         return UnavailableError(f"the model store '{self._url.text}' cannot be reached: {reason}")
 
 
-def _opened(url: StoreUrl) -> "ObjectStore":
+def _opened(url: StoreUrl, options: dict[str, Any]) -> "ObjectStore":
     from datetime import timedelta
 
     from obstore.store import AzureStore, GCSStore, S3Store
 
-    options: dict[str, Any] = options_of(url)
     options["client_options"] = {"connect_timeout": "5s", "timeout": "60s", "allow_http": True}
     options["retry_config"] = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
     if url.scheme == "s3":

@@ -84,6 +84,23 @@ def options_of(url: StoreUrl, environment: Mapping[str, str] = os.environ) -> di
     return _location(url) | of_environment(environment)
 
 
+def identity_of(url: StoreUrl, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> str:
+    """Whose credentials those options have, and the region of S3: for messages, without secrets."""
+    if url.scheme == "gs":
+        path = options.get("application_credentials", "")
+        return f"the account of '{path}'" if path else "the account of the machine"
+    if url.scheme == "as":
+        client = options.get("client_id", "")
+        return f"client '{client}'" if client else f"account '{url.account}'"
+    own = "" if environment.get(CREDENTIALS) else environment.get("AWS_ACCESS_KEY_ID", "")
+    key = options.get("access_key_id") or own
+    return (
+        f"access key '{key}', region {options['region']}"
+        if key
+        else f"the role of the machine, region {options['region']}"
+    )
+
+
 def _location(url: StoreUrl) -> dict[str, Any]:
     if url.scheme == "as":
         return {"account_name": url.account, "container_name": url.bucket}
