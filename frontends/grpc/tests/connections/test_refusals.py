@@ -122,7 +122,7 @@ def test_a_deadline_is_kept_by_the_server_and_ends_the_work(run, path, noted):
 
     async def main():
         async with listening(calls) as listener, client_of(listener) as client:
-            stream = client.begin(path, message(b"x"), (b"grpc-timeout", b"50m"), end=path == "/t/wait")
+            stream = client.begin(path, message(b"x"), (b"grpc-timeout", b"500m"), end=path == "/t/wait")
             status = await client.status(stream)
             await calls.ended.wait()
             return status, await client.status(client.begin("/t/echo", message(b"next"))), listener.calls_in_flight

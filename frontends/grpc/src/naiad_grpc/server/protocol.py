@@ -64,8 +64,6 @@ class GrpcProtocol(asyncio.Protocol):
         self.context.connections.add(self)
         self._transport.set_write_buffer_limits(_MOST_UNSENT)
         self._set_timer(now)
-        if self.context.admission.ending:
-            self.drain()
 
     def data_received(self, data: bytes) -> None:
         """Act on the frames of the client, and write what they led to.
