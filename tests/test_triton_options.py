@@ -10,7 +10,7 @@ import tritonclient.http as triton
 
 from naiad import PluginRegistry
 from naiad.options import Option
-from naiad_cli.main import _parser
+from naiad_cli.main import command_parser
 from naiad_cli.options import chosen_values
 from naiad_cli.parser import Parser
 from naiad_cli.triton_options import WITHOUT_EFFECT, triton_options
@@ -129,7 +129,7 @@ ALSO = {
 @pytest.fixture(scope="module")
 def parser() -> Parser:
     """The parser of the command line, with everything that is installed."""
-    return _parser("serve")
+    return command_parser("serve")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from . import boundaries, words
+from . import boundaries, privates, words
 from .__main__ import complaints, main
 from .circles import circles
 from .figures import Budget, Figure, measure, settings
@@ -166,6 +166,47 @@ def test_of_all_tests_only_those_of_the_kernel_import_its_private_packages(
     known = [*edges_of(made), "naiad._engine"]
 
     assert boundaries.private_in_tests(files, known) == [f"{file} imports {name}" for name in names]
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("from naiad_two.a import _f", ["1 from naiad_two.a import _f"]),
+        ("from naiad_two._a import f", ["1 from naiad_two._a import f"]),
+        ("monkeypatch.setattr('naiad_two.a._f', 1)", ["1 naiad_two.a._f"]),
+        ("x\nassert thing._kept == 1", ["2 thing._kept"]),
+        ("import os\nos._kept", []),
+        ("from naiad_one.a import _f\n'naiad_one._a'\nthing._own, thing._mine, thing.kept, thing._unknown", []),
+    ],
+)
+def test_tests_name_nothing_private_of_other_members(source: str, names: list[str], tmp_path: Path) -> None:
+    sources = {"one": "class A:\n    _own: int\n", "two": "class B:\n    def __init__(self): self._kept = 1\n"}
+    made = workspace(tmp_path, {f"plugins/{name}/naiad_{name}/a.py": text for name, text in sources.items()})
+    file = Module("plugins/one/tests/test_one.py", tmp_path / "test_one.py")
+    file.path.write_text(source)
+    beside = Module("plugins/one/tests/conftest.py", tmp_path / "conftest.py")
+    beside.path.write_text("class C:\n    _mine = 1")
+
+    assert privates.of_others_in_tests(made, [file, beside]) == [f"{file.name}:{name}" for name in names]
+
+
+def test_callbacks_are_set_by_nobody_but_the_object_itself(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text(
+        "class A:\n"
+        "    def __init__(self, other):\n"
+        "        self.done = self.on_end = lambda: None\n"
+        "        other.done = self.hear\n"
+        "        other.a, other.on_end = 1, None\n"
+        "        other.value, other.on_cancelled = self.value, self.hear\n"
+        "    def hear(self): ...\n"
+        "def f(other):\n"
+        "    other.inner.act = lambda: None\n"
+    )
+
+    hits = privates.callbacks_from_outside([Module("a", path)])
+
+    assert hits == ["a:4 other.done", "a:5 other.on_end", "a:9 other.inner.act"]
 
 
 def test_a_lower_layer_imports_no_upper_one(tmp_path: Path) -> None:

@@ -54,17 +54,17 @@ class ListeningModel(FakeModel):
     """Makes instances that listen."""
 
     def instantiate(self, placement: Placement) -> "ListeningInstance":
-        assert isinstance(self._backend, Listening)
-        self._backend.instances += 1
-        return ListeningInstance(self._backend, placement.name)
+        assert isinstance(self.backend, Listening)
+        self.backend.instances += 1
+        return ListeningInstance(self.backend, placement.name)
 
 
 class ListeningInstance(FakeInstance):
     """Notes what it hears."""
 
     def sequence_ended(self, correlation_id: int | str, reason: str) -> None:
-        assert isinstance(self._backend, Listening)
-        self._backend.heard.append((correlation_id, str(reason)))
+        assert isinstance(self.backend, Listening)
+        self.backend.heard.append((correlation_id, str(reason)))
 
 
 @asynccontextmanager

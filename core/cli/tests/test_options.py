@@ -19,10 +19,9 @@ OPTIONS = (
 
 
 def parsed(*words: str) -> dict[str, object]:
-    parser = Parser("serve")
+    parser = Parser("serve", rewrite=lambda given_words: in_order(given_words, OPTIONS))
     parser.add_argument("folders", nargs="*")
     add_options(parser, OPTIONS, "options")
-    parser.rewrite = lambda given_words: in_order(given_words, OPTIONS)
     arguments = parser.parse_args(words)
     return chosen_values(OPTIONS, arguments) | {"folders": arguments.folders}
 

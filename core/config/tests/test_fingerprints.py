@@ -81,3 +81,25 @@ def test_links_pipes_and_odd_names_end(model: Path) -> None:
 
 def test_a_folder_that_is_gone_has_a_fingerprint_of_its_own(model: Path, tmp_path: Path) -> None:
     assert Fingerprints().of(tmp_path / "nothing") != Fingerprints().of(model)
+
+
+def test_the_digests_of_files_that_are_gone_are_forgotten(tmp_path: Path) -> None:
+    fingerprints = Fingerprints()
+    for number in range(3):
+        file = tmp_path / f"weights-{number}"
+        file.write_bytes(b"content")
+        fingerprints.of(tmp_path)
+        file.unlink()
+    fingerprints.of(tmp_path)
+
+    assert fingerprints._known == {tmp_path: {}}
+
+
+def test_the_digest_of_a_file_that_has_not_changed_is_not_made_again(tmp_path: Path) -> None:
+    fingerprints = Fingerprints()
+    (tmp_path / "weights").write_bytes(b"content")
+    first = fingerprints.of(tmp_path)
+    (kept,) = fingerprints._known[tmp_path].values()
+
+    assert fingerprints.of(tmp_path) == first
+    assert next(iter(fingerprints._known[tmp_path].values())) is kept

@@ -19,17 +19,17 @@ _NAMES = ("model-config-name", "disable-auto-complete-config", "backend-config")
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
     """Add the command `check` with those options of `naiad serve` that change how a configuration is read."""
+    options = (*_options(), MODEL_NAME, OPTIONS_FILE)
     parser = subparsers.add_parser(
         "check",
         description="Every problem of every model in the repositories DIR, and of the model files FILE. Models are "
         "read and completed as by naiad serve, but not loaded. The exit status is 1 if there is any problem.",
+        rewrite=lambda words: in_order(words, options),
+        refuse=lambda words: refuse_unknown(words, options, lambda name: "", "check"),
     )
     parser.add_argument("repositories", nargs="+", metavar="DIR|FILE", help="a model repository, or a model file")
     add_json_option(parser)
-    options = (*_options(), MODEL_NAME, OPTIONS_FILE)
     add_options(parser, options, "how configurations are read")
-    parser.rewrite = lambda words: in_order(words, options)
-    parser.refuse = lambda words: refuse_unknown(words, options, lambda name: "", "check")
     parser.set_defaults(run=run)
 
 

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command_name = words[0] if words else ""
     try:
         _check_command(command_name)
-        arguments = _parser(command_name).parse_args(words or ["--help"])
+        arguments = command_parser(command_name).parse_args(words or ["--help"])
         arguments.words = words
         return int(arguments.run(arguments))
     except NaiadError as error:
@@ -70,7 +70,7 @@ def _check_command(name: str) -> None:
     raise SystemExit(2)
 
 
-def _parser(command_name: str) -> Parser:
+def command_parser(command_name: str) -> Parser:
     """The parser of all commands; only the one that is wanted knows its arguments."""
     parser = Parser("naiad", description="Naiad, an inference server that is assembled from parts.")
     parser.add_argument("-V", "--version", action="version", version=f"naiad {__version__}")

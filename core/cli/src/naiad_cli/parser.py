@@ -22,21 +22,27 @@ class UsageError(InvalidArgumentError):
 class Parser(argparse.ArgumentParser):
     """An argument parser that takes no abbreviations and answers a mistake with status 2.
 
-    `rewrite`, where it is set, sees the words before they are parsed, and `refuse` those that were not understood: it
-    may raise a UsageError that says more than that.
+    `rewrite`, where there is one, gets the words before they are parsed, and `refuse` those that were not understood:
+    it may raise a UsageError that says more than that.
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        rewrite: Callable[[Sequence[str]], Sequence[str]] | None = None,
+        refuse: Callable[[Sequence[str]], None] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(*args, **({"allow_abbrev": False} | options))
-        self.rewrite: Callable[[Sequence[str]], Sequence[str]] | None = None
-        self.refuse: Callable[[Sequence[str]], None] | None = None
+        self._rewrite = rewrite
+        self._refuse = refuse
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's own, between `rewrite` and `refuse`; the innermost parser refuses, under its own usage."""
         words = list(sys.argv[1:] if args is None else args)
-        parsed, unknown = super().parse_known_args(self.rewrite(words) if self.rewrite else words, namespace)
-        if unknown and self.refuse:
-            self.refuse(unknown)
+        parsed, unknown = super().parse_known_args(self._rewrite(words) if self._rewrite else words, namespace)
+        if unknown and self._refuse:
+            self._refuse(unknown)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self._advice(unknown[0])}")
         return parsed, unknown

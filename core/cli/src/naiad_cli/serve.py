@@ -37,6 +37,7 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     """Add the command `serve` with the options of the kernel and of every plugin that is installed."""
     registry = PluginRegistry.discover()
     options = registry.options()
+    every = every_option(registry)
     parser = subparsers.add_parser(
         "serve",
         usage="naiad serve [OPTION]... DIR|FILE...",
@@ -44,6 +45,8 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
         "SIGINT, SIGTERM or SIGHUP.",
         epilog="Write --name=value or --name value; a bare --name switches on. NAIAD_HTTP_PORT=8000 in the environment "
         "stands for --http-port=8000. Further options come with plugins: see naiad plugins.",
+        rewrite=lambda words: in_order(words, every, _can_be_served),
+        refuse=lambda words: refuse_unknown(words, every, functools.partial(registry.what_to_install, "option")),
     )
     parser.add_argument(
         "repositories", nargs="*", metavar="DIR|FILE", help="a model repository, as --model-repository, or a model file"
@@ -60,9 +63,6 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
             add_options(parser, [option for option in options if option.name in names], f"options of plugin {plugin}")
     of_triton = triton_options({option.name for option in options})
     add_options(parser, of_triton, "options of Triton that change nothing, and why")
-    every = every_option(registry)
-    parser.rewrite = lambda words: in_order(words, every, _can_be_served)
-    parser.refuse = lambda words: refuse_unknown(words, every, functools.partial(registry.what_to_install, "option"))
     parser.set_defaults(run=lambda arguments: run(arguments, registry))
 
 

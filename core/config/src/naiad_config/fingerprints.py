@@ -3,7 +3,7 @@
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from naiad_config.stores import Location, Root
@@ -20,6 +20,11 @@ class Fingerprints:
 
     def __init__(self) -> None:
         self._known: dict[Path, _Digests] = {}
+
+    @property
+    def folders(self) -> Collection[Path]:
+        """The folders whose digests are kept."""
+        return self._known.keys()
 
     def of(self, directory: Location) -> str:
         """A digest over the names and contents of all files and folders below `directory`; a store has one itself."""

@@ -11,7 +11,6 @@ import pytest
 from naiad._lifecycle import repository
 from naiad.reports import IndexEntry
 from naiad.types import Request
-from naiad_config.fingerprints import Fingerprints
 from naiad_testing.fake_backend import FakeBackend
 from naiad_testing.in_loop import off_the_loop, request, running
 from naiad_testing.loops import jump, turns, until
@@ -124,34 +123,12 @@ async def test_models_whose_folders_are_gone_are_forgotten_while_the_server_poll
             await until(lambda name=f"dated-{number}": name not in server._models.records)
 
         assert list(server._models.records) == ["m"]
-        assert set(server._models.repositories.fingerprints._known) == {tmp_path / "m"}
+        assert set(server._models.repositories.fingerprints.folders) == {tmp_path / "m"}
         assert server._models.sticky_routing._draining == {}
 
 
 def _sequence(name: str) -> Request:
     return request(name, 1, correlation_id=7)
-
-
-def test_the_digests_of_files_that_are_gone_are_forgotten(tmp_path: Path) -> None:
-    fingerprints = Fingerprints()
-    for number in range(3):
-        file = tmp_path / f"weights-{number}"
-        file.write_bytes(b"content")
-        fingerprints.of(tmp_path)
-        file.unlink()
-    fingerprints.of(tmp_path)
-
-    assert fingerprints._known == {tmp_path: {}}
-
-
-def test_the_digest_of_a_file_that_has_not_changed_is_not_made_again(tmp_path: Path) -> None:
-    fingerprints = Fingerprints()
-    (tmp_path / "weights").write_bytes(b"content")
-    first = fingerprints.of(tmp_path)
-    (kept,) = fingerprints._known[tmp_path].values()
-
-    assert fingerprints.of(tmp_path) == first
-    assert next(iter(fingerprints._known[tmp_path].values())) is kept
 
 
 async def test_a_repository_that_is_named_twice_is_one_repository(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from pathlib import Path
+from typing import NoReturn
 
 from naiad.backend import Answer, Batch
 from naiad_testing.in_loop import off_the_loop, request, running, write_model
@@ -40,16 +41,15 @@ async def test_it_lists_the_instances_that_execute_and_the_requests_that_wait(tm
     assert (users, waiting) == ([["first"]], ["second"])
 
 
-async def test_a_servable_whose_code_raises_is_left_out(tmp_path: Path, monkeypatch) -> None:
-    def raises(self: object) -> None:
+async def test_a_servable_whose_code_raises_is_left_out(tmp_path: Path) -> None:
+    def raises() -> NoReturn:
         raise SystemExit("the servable broke")
 
-    monkeypatch.setattr("naiad_testing.servables._Alias.occupancy", raises)
     write_model(tmp_path, "m")
     (tmp_path / "a" / "1").mkdir(parents=True)
     config = 'platform: "alias"\nparameters { key: "target" value { string_value: "m" } }\n'
     (tmp_path / "a" / "config.pbtxt").write_text(config, encoding="utf-8")
 
-    async with running(tmp_path, Steered(), FakeServables()) as server:
+    async with running(tmp_path, Steered(), FakeServables(occupancy=raises)) as server:
         assert [each.name for each in server.index(ready=True)] == ["a", "m"]
         assert list(server.occupancy()) == []

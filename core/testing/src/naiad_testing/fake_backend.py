@@ -91,36 +91,36 @@ class FakeModel:
     """A version loaded by FakeBackend."""
 
     def __init__(self, backend: FakeBackend, name: str) -> None:
-        self._backend = backend
+        self.backend = backend
         self._name = name
 
     def instantiate(self, placement: Placement) -> "FakeInstance":
         """An instance, or `instance_error`."""
-        self._backend.events.append(f"instantiate {placement.name}")
-        if self._backend.instance_error is not None:
-            raise self._backend.instance_error
-        return FakeInstance(self._backend, placement.name)
+        self.backend.events.append(f"instantiate {placement.name}")
+        if self.backend.instance_error is not None:
+            raise self.backend.instance_error
+        return FakeInstance(self.backend, placement.name)
 
     def close(self) -> None:
         """Note it."""
-        self._backend.events.append(f"close {self._name}")
+        self.backend.events.append(f"close {self._name}")
 
 
 class FakeInstance:
     """An instance of FakeModel."""
 
     def __init__(self, backend: FakeBackend, name: str) -> None:
-        self._backend = backend
+        self.backend = backend
         self._name = name
 
     def execute(self, batch: Batch) -> Answer:
         """What the backend's `answer` says."""
-        return self._backend.run(batch)
+        return self.backend.run(batch)
 
     def ready(self) -> str:
         """What the backend's `not_ready` says."""
-        return self._backend.not_ready
+        return self.backend.not_ready
 
     def close(self) -> None:
         """Note it."""
-        self._backend.events.append(f"close {self._name}")
+        self.backend.events.append(f"close {self._name}")

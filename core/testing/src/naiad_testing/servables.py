@@ -1,7 +1,7 @@
 """Fake servable factory and plugin: for tests of how servables are bound to models and hold leases."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from naiad.backend import ModelContext
@@ -30,10 +30,12 @@ class FakeServables:
     """Serves a configuration with the platform `name` by the model that its parameter `target` names.
 
     `bound` has the configurations that were bound, one for each binding; `drained` keeps them from draining until set.
+    `occupancy` answers for every alias; by default none limits anything, as the instances are those of the target.
     """
 
-    def __init__(self, name: str = "alias") -> None:
+    def __init__(self, name: str = "alias", occupancy: Callable[[], Sequence[Occupancy]] = tuple) -> None:
         self.name = name
+        self.occupancy = occupancy
         self.bound: list[str] = []
         self.drained: asyncio.Event | None = None
 
@@ -98,8 +100,7 @@ class _Alias:
         return target.submit(replace(request, model_name=target.name), deliver, streams)
 
     def occupancy(self) -> Sequence[Occupancy]:
-        """None: the instances are those of the target."""
-        return ()
+        return self._factory.occupancy()
 
     async def drain(self) -> None:
         """The requests are those of the target: there is nothing to wait for but what the test says."""

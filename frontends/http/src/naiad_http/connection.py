@@ -153,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
         """The connection is lost: cancel the request in flight and release everything."""
         self._state.connections.discard(self)
         self._context.spares.pop(self, None)
-        self._context.on_lost()
+        self._context.lost.set()
         self._watch.stop()
         if self._linger is not None:
             self._linger.cancel()

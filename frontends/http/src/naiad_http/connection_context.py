@@ -1,5 +1,6 @@
 """Connection context: the state that all connections of one listener share."""
 
+import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,7 +53,7 @@ class ConnectionContext:
     flight; `budget` bounds the bytes of all connections, and
     `reserve` has memory for the bodies of some models. While `draining`, each connection is closed after its next
     response. `spares` are the connections above the limit, the oldest first. `date` is the current Date header line;
-    `on_lost` is called when a connection is lost.
+    `lost` is set when a connection is lost.
     Compressed bodies and responses have their own threads, so that they starve neither decoding nor model loads.
     """
 
@@ -70,7 +71,7 @@ class ConnectionContext:
     turns: TurnBudget = field(default_factory=TurnBudget)
     spares: dict[CanGiveWay, None] = field(default_factory=dict)
     date: bytes = b""
-    on_lost: Callable[[], None] = lambda: None
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
 
     def close(self) -> None:
         """End the codec threads after their current work, without waiting for it."""

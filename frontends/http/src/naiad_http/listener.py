@@ -19,8 +19,6 @@ class Listener(EmbeddedServer):
     def __init__(self, config: uvicorn.Config, context: ConnectionContext) -> None:
         super().__init__(config, context.limits.head)
         self._context = context
-        self._empty = asyncio.Event()
-        context.on_lost = self._lost
 
     def date_changed(self, headers: list[tuple[bytes, bytes]]) -> None:
         """Keep the lines of these headers for the responses that are written without ASGI."""
@@ -50,9 +48,9 @@ class Listener(EmbeddedServer):
 
     async def without_connections(self) -> None:
         """Return as soon as no connection is open."""
-        self._empty.clear()
-        if self.server_state.connections:
-            await self._empty.wait()
+        while self.server_state.connections:
+            self._context.lost.clear()
+            await self._context.lost.wait()
 
     async def _wait_until_empty(self, timeout: float) -> None:  # noqa: ASYNC109 - not an error when it expires
         """Return when no connection is open, or after `timeout` seconds."""
@@ -62,7 +60,3 @@ class Listener(EmbeddedServer):
     def _open_connections(self) -> list[HttpProtocol]:
         open_ones: list[object] = list(self.server_state.connections)
         return [each for each in open_ones if isinstance(each, HttpProtocol)]
-
-    def _lost(self) -> None:
-        if not self.server_state.connections:
-            self._empty.set()

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -15,6 +15,7 @@ from naiad_custom.triton.execution import ExecutionScope, enter_scope, leave_sco
 from naiad_custom.triton.instance import TritonInstance
 from naiad_custom.triton.request import InferenceRequest, received_requests
 from naiad_custom.triton.sender import InferenceResponseSender
+from naiad_tensors.devices import Device
 
 
 class DecoupledInstance(TritonInstance):
@@ -23,8 +24,15 @@ class DecoupledInstance(TritonInstance):
     An `async def execute` goes on in the background while the instance takes its next batches.
     """
 
-    def __init__(self, model: Any, placement: Placement, outputs: Sequence[str], context: PythonContext) -> None:
-        super().__init__(model, placement.name, outputs, context.models)
+    def __init__(
+        self,
+        model: Any,
+        placement: Placement,
+        outputs: Sequence[str],
+        context: PythonContext,
+        input_devices: Collection[Device],
+    ) -> None:
+        super().__init__(model, placement.name, outputs, context.models, input_devices)
         self._failures = Failures(context, placement)
         sequences = context.config.sequence_batching
         self._is_iterative = sequences is not None and sequences.iterative_sequence

@@ -29,12 +29,14 @@ _T = TypeVar("_T")
 class TritonInstance:
     """One initialized TritonPythonModel that answers each request once; `models` are those that it may call.
 
-    An `async def execute` runs on an event loop of the instance, where the tasks that it leaves behind go on.
+    It takes tensors on `input_devices` where they are. An `async def execute` runs on an event loop of the instance,
+    where the tasks that it leaves behind go on.
     """
 
-    input_devices: Collection[Device] = ()
-
-    def __init__(self, model: Any, name: str, outputs: Sequence[str], models: ModelCalls) -> None:
+    def __init__(
+        self, model: Any, name: str, outputs: Sequence[str], models: ModelCalls, input_devices: Collection[Device]
+    ) -> None:
+        self.input_devices = input_devices
         self._models = models
         self._model = model
         self._name = name

@@ -53,13 +53,9 @@ class TritonModel:
             message = f"{self._file.location(error)}: initialize failed: {self._file.describe(error)}"
             raise ModelFailedError(message) from error
         outputs = [output.name for output in config.output]
-        instance: TritonInstance
         if config.model_transaction_policy is not None and config.model_transaction_policy.decoupled:
-            instance = DecoupledInstance(model, placement, outputs, self._context)
-        else:
-            instance = TritonInstance(model, placement.name, outputs, self._context.models)
-        instance.input_devices = self._input_devices
-        return instance
+            return DecoupledInstance(model, placement, outputs, self._context, self._input_devices)
+        return TritonInstance(model, placement.name, outputs, self._context.models, self._input_devices)
 
     def close(self) -> None:
         """Forget the model's modules."""
