@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from naiad_caffe2.translation.errors import TranslationError
+from naiad_caffe2.translation.arguments import TranslationError
 
 from .nets import one
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from naiad_caffe2.messages import floats_of, message_class
-from naiad_caffe2.translation.errors import TranslationError
+from naiad_caffe2.translation.arguments import TranslationError
 from naiad_caffe2.translation.operators.fills import RANDOM
 
 from .nets import Net

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from naiad_caffe2.translation.errors import TranslationError
+from naiad_caffe2.translation.arguments import TranslationError
 
 from .nets import Net, one
 

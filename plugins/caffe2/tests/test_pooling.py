@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from naiad_caffe2.translation.errors import TranslationError
+from naiad_caffe2.translation.arguments import TranslationError
 
 from .nets import Net, one
 

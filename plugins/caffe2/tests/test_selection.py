@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naiad_caffe2.translation.errors import TranslationError
+from naiad_caffe2.translation.arguments import TranslationError
 
 from .nets import one
 

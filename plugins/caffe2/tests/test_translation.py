@@ -5,8 +5,7 @@ import pytest
 
 from naiad_caffe2.messages import parse_net
 from naiad_caffe2.net import inputs_of
-from naiad_caffe2.translation.arguments import INDIFFERENT
-from naiad_caffe2.translation.errors import TranslationError
+from naiad_caffe2.translation.arguments import INDIFFERENT, TranslationError
 
 from .nets import Net, one
 

@@ -11,7 +11,7 @@ from naiad_caffe2.instance import Caffe2Instance
 from naiad_caffe2.interface import given_inputs, interface_of
 from naiad_caffe2.net import Translated, translate
 from naiad_caffe2.sessions import Device, device_of, devices_of, open_session
-from naiad_caffe2.translation.errors import TranslationError
+from naiad_caffe2.translation.arguments import TranslationError
 from naiad_config import ModelConfig
 from naiad_kit.backends.interface import Interface, mismatches, wanted_outputs
 from naiad_kit.backends.onnx_runtime import SessionSettings

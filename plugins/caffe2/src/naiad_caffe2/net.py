@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from naiad_caffe2.translation import operators
-from naiad_caffe2.translation.arguments import Arguments
-from naiad_caffe2.translation.errors import TranslationError
+from naiad_caffe2.translation.arguments import Arguments, TranslationError
 from naiad_caffe2.translation.graph import Graph, Shape
 from naiad_caffe2.translation.operator import OPERATORS, Operator
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from naiad_caffe2.translation.errors import TranslationError
 from naiad_config.mistakes import nearest
 
 INDIFFERENT = frozenset(
@@ -33,6 +32,13 @@ INDIFFERENT = frozenset(
 
 Operators that they do matter to read them.
 """
+
+
+class TranslationError(Exception):
+    """A net that cannot be translated: a sentence that names the operator and its index in the net.
+
+    The caller adds the model and its file.
+    """
 
 
 class Arguments:

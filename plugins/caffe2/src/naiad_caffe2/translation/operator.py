@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from naiad_caffe2.translation.arguments import Arguments
-from naiad_caffe2.translation.errors import TranslationError
+from naiad_caffe2.translation.arguments import Arguments, TranslationError
 from naiad_caffe2.translation.graph import Graph, Shape
 
 
