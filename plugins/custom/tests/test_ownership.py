@@ -1,16 +1,12 @@
 """Answers are sent without a copy, unless the model still holds what it answered with."""
 
 import mmap
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from naiad_custom.ownership import are_fresh, settle
-from naiad_custom.triton.replies import reply_of
-from naiad_custom.triton.response import InferenceResponse
-from naiad_custom.triton.tensor import Tensor as TritonTensor
 from naiad_tensors.tensors import Tensor
 
 
@@ -252,59 +248,6 @@ def test_a_fresh_result_of_a_function_is_not_copied(folder, batch_of):
     assert answer.__array_interface__["data"] in instance._call.__globals__["MADE"]
 
 
-KEEPS = {
-    "a bytearray": ("bytearray(8)", "np.frombuffer(self.kept, np.int64)", "self.kept[:] = number.tobytes()"),
-    "a tensor": ('pb_utils.Tensor("Y", np.zeros(1, np.int64))', "self.kept", "self.kept.as_numpy()[:] = number"),
-    "its input": ("None", "self.kept", "self.kept = number if self.kept is None else self.kept.__iadd__(number)"),
-    "a view of its input": (
-        "None",
-        "self.kept[:]",
-        "self.kept = number if self.kept is None else np.add(self.kept, number, out=self.kept)",
-    ),
-}
-
-
-@pytest.mark.parametrize("kept", KEEPS)
-def test_a_triton_model_that_refills_what_it_keeps_does_not_change_its_last_answer(folder, batch_of, kept):
-    first, answer, fill = KEEPS[kept]
-    folder.write_triton(
-        f"""number = pb_utils.get_input_tensor_by_name(requests[0], "X").as_numpy()
-self.kept = self.kept if hasattr(self, "kept") else {first}
-{fill}
-answer = {answer}
-answer = answer if isinstance(answer, pb_utils.Tensor) else pb_utils.Tensor("Y", answer)
-return [pb_utils.InferenceResponse([answer])]"""
-    )
-    instance = folder.instance()
-
-    one = instance.execute(batch_of({"X": [1]}, batching=False))[0].outputs["Y"]
-    two = instance.execute(batch_of({"X": [2]}, batching=False))[0].outputs["Y"]
-
-    assert (one.item(), two.item()) == (1, 3 if "input" in kept else 2)
-
-
-def test_a_triton_model_hands_back_its_input_and_a_fresh_result_without_a_copy(folder, batch_of):
-    folder.write_triton(
-        """number = pb_utils.get_input_tensor_by_name(requests[0], "X").as_numpy()
-ADDRESSES.append(number.ctypes.data)
-return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", number), pb_utils.Tensor("Z", fresh())])]""",
-        """ADDRESSES = []
-def fresh():
-    array = np.ones(1)
-    ADDRESSES.append(array.ctypes.data)
-    return array
-""",
-    )
-    instance = folder.instance()
-    request = batch_of({"X": [1]}, batching=False)
-    request.requests[0].inputs["X"].payload.flags.writeable = False
-
-    outputs = instance.execute(request)[0].outputs
-
-    addresses = sys.modules[type(instance._model).__module__].ADDRESSES
-    assert [outputs["Y"].ctypes.data, outputs["Z"].ctypes.data] == addresses
-
-
 def over_body(memory):
     """As a frontend makes it: a view of an array over a part of a body."""
     return np.frombuffer(memoryview(memory)[16:], np.float32).reshape(5, -1)
@@ -330,47 +273,3 @@ def test_an_input_over_received_memory_is_handed_back_without_a_copy_unless_the_
     settle(outputs, (each.array for each in [holder]))
 
     assert (outputs["same"] is holder.array) == (kept is None)
-
-
-@pytest.mark.parametrize("count", [16, 100_000])
-@pytest.mark.parametrize("dtype", [np.float32, np.object_])
-def test_what_a_model_writes_through_a_tensor_that_it_keeps_is_not_sent(count, dtype):
-    payload = np.full(count, 1, dtype) if dtype is np.float32 else np.array([b"1"] * count, dtype)
-    kept, fresh = TritonTensor("KEPT", payload), np.zeros(count, dtype)
-    address = fresh.ctypes.data
-    response = InferenceResponse([kept, TritonTensor("FRESH", fresh)])
-    del payload, fresh
-
-    reply = reply_of(response, SimpleNamespace(_payloads=list))
-    kept.as_numpy()[:] = 2
-
-    assert set(reply.outputs["KEPT"].tolist()) in ({1.0}, {b"1"})
-    assert reply.outputs["FRESH"].ctypes.data == address or dtype is np.object_
-
-
-def test_a_tensor_that_a_model_keeps_is_sent_without_a_copy_and_written_to_as_a_copy():
-    kept = TritonTensor("KEPT", np.ones(16))
-    address = kept.as_numpy().ctypes.data
-
-    sent = reply_of(InferenceResponse([kept]), SimpleNamespace(_payloads=list)).outputs["KEPT"]
-    kept.as_numpy()[:] = 2
-
-    assert sent.ctypes.data == address
-    assert sent.tolist() == [1] * 16
-    assert kept.as_numpy().tolist() == [2] * 16
-
-
-def test_an_input_that_is_handed_back_is_copied_where_the_model_keeps_its_tensor(folder, batch_of):
-    folder.write_triton(
-        """tensor = pb_utils.get_input_tensor_by_name(requests[0], "X")
-if hasattr(self, "kept"):
-    self.kept.as_numpy()[:] = 7
-self.kept = tensor
-return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", tensor.as_numpy())])]"""
-    )
-    instance = folder.instance()
-    batches = [batch_of({"X": [number]}, batching=False) for number in (1, 2)]
-
-    answers = [instance.execute(batch)[0].outputs["Y"] for batch in batches]
-
-    assert [answer.item() for answer in answers] == [1, 2]
