@@ -13,6 +13,12 @@ ROOT = Path(__file__).parents[1]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+def counts_of(printed: str) -> tuple[dict[str, int], dict[str, int]]:
+    """The calls and the files of each part, as `bench/path.py` prints them."""
+    lines = re.findall(r"^(.+): (\d+) calls in (\d+) files", printed, re.MULTILINE)
+    return {part: int(calls) for part, calls, _ in lines}, {part: int(files) for part, _, files in lines}
+
+
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_the_calls_of_a_request_are_counted_and_drawn(protocol: str, tmp_path: Path) -> None:
     command = [sys.executable, ROOT / "bench" / "path.py", protocol, "--picture", tmp_path / "drawn.svg"]
@@ -21,7 +27,11 @@ def test_the_calls_of_a_request_are_counted_and_drawn(protocol: str, tmp_path: P
 
     count = re.search(r"in all: (\d+) calls", printed)
     assert count
-    assert int(count[1]) > 50
+    calls, files = counts_of(printed)
+    assert sum(calls.values()) == int(count[1])
+    assert (calls["kernel"] <= 42, files["kernel"] <= 8) == (True, True), printed
+    if protocol == "http":  # over gRPC, asyncio itself is in Python, and its calls are most
+        assert 50 < sum(calls.values()) - calls["backend"] - calls["model"] <= 88, printed
     assert "naiad/_server/server.py  [loop]\n    Server.submit\n" in printed
     drawn = ET.parse(tmp_path / "drawn.svg")
     texts = [text.text or "" for text in drawn.iter(f"{SVG}text")]
