@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from naiad_testing.loops import coroutine_tests
+from naiad_testing.loops import JumpingLoop, coroutine_tests, passing_time, until
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -31,3 +31,17 @@ def test_what_a_test_enters_is_left_on_its_loop_however_the_test_ends(fails: boo
 
     assert [name for name, _ in loops] == ["test 3", "left"]
     assert loops[0][1] is loops[1][1]
+
+
+def test_a_wait_for_what_a_timer_does_ends_while_time_passes() -> None:
+    done: list[bool] = []
+
+    async def wait() -> None:
+        asyncio.get_running_loop().call_later(1000, done.append, True)
+        with passing_time():
+            await until(lambda: done)
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(asyncio.wait_for(wait(), 2000))
+
+    assert done == [True]
