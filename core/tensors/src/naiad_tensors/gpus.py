@@ -12,7 +12,7 @@ from typing import Any
 @functools.cache
 def gpu_count() -> int:
     """The number of visible GPUs; 0 without a driver. `CUDA_VISIBLE_DEVICES` hides GPUs as it does for CUDA."""
-    with _opened_nvml() as nvml:
+    with opened_nvml() as nvml:
         count = ctypes.c_uint()
         if nvml is None or nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
             return 0
@@ -29,7 +29,7 @@ def compute_capability(device: int = 0) -> str:
     if device >= gpu_count():
         return ""
     handle, major, minor = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
-    with _opened_nvml() as nvml:
+    with opened_nvml() as nvml:
         known = (
             nvml is not None
             and nvml.nvmlDeviceGetHandleByIndex_v2(device, ctypes.byref(handle)) == 0
@@ -39,8 +39,8 @@ def compute_capability(device: int = 0) -> str:
 
 
 @contextmanager
-def _opened_nvml() -> Iterator[Any]:
-    """The driver's library, open; None if it cannot be opened."""
+def opened_nvml() -> Iterator[Any]:
+    """NVML, the driver's library (`libnvidia-ml.so.1`), open during the block; None if it cannot be opened."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:

@@ -3,11 +3,12 @@
 import ctypes
 import functools
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
+
+from naiad_tensors.gpus import opened_nvml
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class _Memory(ctypes.Structure):
 
 def read_gpus() -> tuple[GpuReading, ...]:
     """Every visible GPU that the driver identifies. Blocks for milliseconds: call it on a thread."""
-    with _opened_nvml() as nvml:
+    with opened_nvml() as nvml:
         handles = [(handle, _uuid(nvml, handle)) for handle in _visible_gpus(nvml)]
         return tuple(_reading(nvml, handle, uuid) for handle, uuid in handles if uuid)
 
@@ -41,24 +42,8 @@ def read_gpus() -> tuple[GpuReading, ...]:
 @functools.cache
 def gpu_uuids() -> tuple[str, ...]:
     """The UUID of each visible GPU in the order of CUDA's numbers, "" for one that the driver does not identify."""
-    with _opened_nvml() as nvml:
+    with opened_nvml() as nvml:
         return tuple(_uuid(nvml, handle) for handle in _visible_gpus(nvml))
-
-
-@contextmanager
-def _opened_nvml() -> Iterator[Any]:
-    """The driver's library, open; None if it cannot be opened."""
-    try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        nvml = None
-    if nvml is None or nvml.nvmlInit_v2() != 0:
-        yield None
-        return
-    try:
-        yield nvml
-    finally:
-        nvml.nvmlShutdown()
 
 
 def _visible_gpus(nvml: Any) -> list[Any]:

@@ -16,6 +16,7 @@ from typing import Any
 from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad.server import ServerApi
 from naiad_kit.frontends.codec_threads import CodecThreads
+from naiad_kit.frontends.renewal import state_of
 from naiad_kit.frontends.restrictions import APIS
 
 _logger = logging.getLogger("naiad")
@@ -64,7 +65,7 @@ class ApiKeys:
     def __init__(self, path: str) -> None:
         """Raises InvalidArgumentError, with the file and the line, for a file that cannot be used."""
         self._path = path
-        self._state = _state_of(path)
+        self._state = state_of(path)
         self._file = read_key_file(path)
         self._on_change: list[Callable[[], None]] = []
 
@@ -127,7 +128,7 @@ class ApiKeys:
 
     def _changed(self) -> KeyFile | None:
         """The file if it is another one than at the last look and can be used. Blocks."""
-        state = _state_of(self._path)
+        state = state_of(self._path)
         if state == self._state:
             return None
         self._state = state
@@ -230,12 +231,3 @@ def _refuse_unknown(table: Mapping[str, Any], known: tuple[str, ...], location: 
 def _nearest(word: str, known: tuple[str, ...]) -> str:
     matches = get_close_matches(word, known, 1)
     return f", did you mean '{matches[0]}'?" if matches else ""
-
-
-def _state_of(path: str) -> tuple[int, int, int] | None:
-    """Size, time and inode; None for a file that is not there."""
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return None
-    return status.st_size, status.st_mtime_ns, status.st_ino

@@ -57,10 +57,11 @@ class CertificateRenewal:
 
     def _state(self) -> tuple[tuple[int, int, int] | None, ...]:
         """Size, time and inode of both files; None for one that is not there."""
-        return tuple(_state_of(path) for path in (self.certificate, self.key))
+        return tuple(state_of(path) for path in (self.certificate, self.key))
 
 
-def _state_of(path: str) -> tuple[int, int, int] | None:
+def state_of(path: str) -> tuple[int, int, int] | None:
+    """Size, time and inode of a file, which change with it; None for one that is not there."""
     try:
         status = Path(path).stat()
     except OSError:
