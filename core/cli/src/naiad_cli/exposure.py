@@ -1,4 +1,4 @@
-"""What strangers may do on a server that listens beyond its own machine."""
+"""Exposure of a server: a warning where other machines reach a frontend that restricts no API."""
 
 import ipaddress
 from collections.abc import Mapping

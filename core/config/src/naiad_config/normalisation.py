@@ -1,4 +1,4 @@
-"""Fill what a configuration leaves open with the defaults that the server works by, and place its instances."""
+"""Normalisation of a configuration: fills in the defaults of the server, and places the instances of each group."""
 
 from dataclasses import replace
 from typing import Protocol

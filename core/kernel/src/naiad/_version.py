@@ -1,3 +1,3 @@
-"""The version of the distribution `naiad`, for those that the package root is made of."""
+"""The version of the distribution `naiad`: a leaf, which modules below the package root can import."""
 
 __version__ = "0.1.0"

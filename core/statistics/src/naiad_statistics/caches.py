@@ -1,4 +1,4 @@
-"""Counting what a response cache does for one model version."""
+"""Counters of the response cache for one model version."""
 
 from naiad_statistics.observers import VersionObserver
 from naiad_statistics.reports import CacheUse, Duration

@@ -1,4 +1,4 @@
-"""Counting the executions of a model version on one device, in whole batches."""
+"""Counters of the executions of a model version on one device, advanced once for each batch."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Counting what a model version does, in whole batches: a request costs well under 3 µs of it."""
+"""Counters of one model version, advanced once for each batch: a request costs less than 3 µs."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence

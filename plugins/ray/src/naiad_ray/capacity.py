@@ -1,4 +1,4 @@
-"""What Ray Serve must know of the models before replicas start: requests in flight, sequences, changes of the files."""
+"""Facts about models that Ray Serve needs before replicas start: requests in flight, sequences, changed files."""
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase

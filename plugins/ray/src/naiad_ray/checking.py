@@ -1,4 +1,4 @@
-"""What `naiad ray check` prints: the groups of a description with their models, resources and problems."""
+"""Output of `naiad ray check`: the groups of a description with their models, resources and problems."""
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase

@@ -1,4 +1,4 @@
-"""What clients call: an ASGI application and RPCs that order, merge, forward, or answer by the server beside them."""
+"""Gateway for clients: an ASGI application and RPCs that order, merge, forward, or answer by their own server."""
 
 import asyncio
 import json

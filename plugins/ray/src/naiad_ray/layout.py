@@ -1,4 +1,4 @@
-"""How an application is laid out on Ray Serve: with a front desk or without, and requests in flight of replicas."""
+"""Layout of an application on Ray Serve: with a front desk or without, and the requests in flight of replicas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

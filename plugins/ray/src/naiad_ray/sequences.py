@@ -1,4 +1,4 @@
-"""Where sequences are: the session that brings their requests to one replica, and what has become of that replica."""
+"""Locations of sequences: the session that brings their requests to one replica, and the state of that replica."""
 
 from collections import OrderedDict
 from collections.abc import Sequence

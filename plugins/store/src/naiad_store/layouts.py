@@ -1,4 +1,4 @@
-"""Which objects are which model: repositories of models, models without a repository, and single model files."""
+"""Layouts of stores: which objects belong to which model of a repository, to a bare model, or to a model file."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath

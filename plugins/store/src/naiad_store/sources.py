@@ -1,4 +1,4 @@
-"""Where objects come from: the interface of object stores and of the Hugging Face Hub to a repository of models."""
+"""Sources of objects: the interface of object stores and of the Hugging Face Hub to a repository of models."""
 
 import hashlib
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Handing outcomes to their callers, in the order of arrival where the scheduler asks for it, and counting them."""
+"""Delivery of outcomes to their callers, in the order of arrival where the scheduler asks for it; counts them."""
 
 import logging
 from collections import deque

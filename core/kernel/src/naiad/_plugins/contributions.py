@@ -1,4 +1,4 @@
-"""What one plugin contributes: the objects that its hooks return, checked against their contracts, and their names."""
+"""Contributions of one plugin: the objects that its hooks return, checked against their contracts, and their names."""
 
 import importlib
 from collections.abc import Sequence

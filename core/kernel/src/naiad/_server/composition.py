@@ -1,4 +1,4 @@
-"""The composition root: how the parts of a server are made from plugins and settings, and who gets which."""
+"""The composition root: makes the parts of a server from plugins and settings, and gives each what it needs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

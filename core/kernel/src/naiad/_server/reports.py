@@ -1,4 +1,4 @@
-"""What a server reports of itself: protocol extensions, and the versions that serve."""
+"""Reports of a server about itself: its protocol extensions, and the versions that serve."""
 
 from collections.abc import Callable
 

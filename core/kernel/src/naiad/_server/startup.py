@@ -1,4 +1,4 @@
-"""The models of a server at its start, and the poller of the repositories from then on."""
+"""Start-up of a server: loads its first models, and polls the repositories from then on."""
 
 import asyncio
 import logging
