@@ -37,11 +37,11 @@ def test_a_wait_for_what_a_timer_does_ends_while_time_passes() -> None:
     done: list[bool] = []
 
     async def wait() -> None:
-        asyncio.get_running_loop().call_later(1000, done.append, True)
+        asyncio.get_running_loop().call_later(10, done.append, True)
         with passing_time():
             await until(lambda: done)
 
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
-        runner.run(asyncio.wait_for(wait(), 2000))
+        runner.run(asyncio.wait_for(wait(), 100))
 
     assert done == [True]

@@ -113,4 +113,4 @@ async def until(done: Callable[[], object]) -> None:
     loop = asyncio.get_running_loop()
     while not done():  # noqa: ASYNC110 - what is awaited happens on other threads
         # a loop that always has something to run never jumps to a timer, which `done()` may need
-        await asyncio.sleep(0.001 if isinstance(loop, JumpingLoop) and loop.passes else 0)
+        await asyncio.sleep(0.05 if isinstance(loop, JumpingLoop) and loop.passes else 0)
