@@ -21,6 +21,8 @@ _BLOCKS = tuple(
     for further in ((), (("x-bin", "AAEC,AA"),), (("grpc-timeout", "1S"),), (("content-length", "5"),), (("A", "b"),))
 )
 _STREAMS = (0, 1, 1, 3, 5, 7, 2, 1 << 30)
+_NO_TABLE = b"\x20"
+"""The size 0 of the dynamic table at the start of a header block: the blocks that follow are cached."""
 
 
 def _interpret(request: RequestFields) -> CallHead[bool]:
@@ -32,9 +34,17 @@ def run_sequence(cache: HeadCache[CallHead[bool]], random: Random) -> str:
     connection, now = Connection(cache, Limits(streams=4), 0.0), 0.0
     readers: dict[int, MessageReader] = {}
     sent = PREFACE + frame(4, 0, 0) if random.random() < 0.97 else random.randbytes(random.randrange(60))
+    stream = 1
+    requests, broken = random.choice(((0.9, 0.02), (0.4, 0.15), (0.0, 0.15)))
+    if requests:
+        sent += frame(4, 1, 0) + frame(1, 5, stream, _NO_TABLE + random.choice(_BLOCKS))
     for _ in range(random.randrange(1, 25)):
-        built = _frame(random)
-        sent += mutate_bytes(random, built) if random.random() < 0.15 else built
+        if random.random() < requests:
+            stream += 2
+            built = _request(random, stream)
+        else:
+            built = _frame(random)
+        sent += mutate_bytes(random, built) if random.random() < broken else built
         if random.random() < 0.5:
             continue
         cut = random.choice((len(sent), len(sent), random.randrange(len(sent) + 1)))
@@ -59,7 +69,7 @@ def _act(connection: Connection, event: object, readers: dict[int, MessageReader
     if isinstance(event, RequestReceived):
         event.head.metadata()
         readers[event.stream_id] = MessageReader(100)
-    if isinstance(event, DataReceived):
+    if isinstance(event, DataReceived) or (isinstance(event, RequestReceived) and event.content):
         try:
             readers[event.stream_id].read(event.content)
         except RpcError:
@@ -77,6 +87,18 @@ def _act(connection: Connection, event: object, readers: dict[int, MessageReader
             connection.pause(stream_id)
         case 3:
             connection.expect(stream_id, 1 << 20)
+
+
+def _request(random: Random, stream: int) -> bytes:
+    """A request in one piece as clients of grpc send it, most of the time."""
+    parts = [frame(1, 4, stream, random.choice(_BLOCKS))]
+    if random.random() < 0.5:
+        parts.append(frame(8, 0, stream, random.choice((5, 65535, (1 << 31) - 1)).to_bytes(4, "big")))
+    parts.append(frame(0, 1, stream, message(random.randbytes(random.randrange(120)))))
+    parts.append(frame(8, 0, 0, (5).to_bytes(4, "big")))
+    if random.random() < 0.1:
+        parts.insert(random.randrange(len(parts)), _frame(random))
+    return b"".join(parts)
 
 
 def _frame(random: Random) -> bytes:
