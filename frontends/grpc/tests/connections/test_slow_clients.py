@@ -77,7 +77,7 @@ def test_a_stream_may_be_silent_between_messages(run, hurried, content):
 
 
 def test_a_message_that_arrives_fast_enough_may_take_long(run, hurried, monkeypatch):
-    monkeypatch.setattr(server_calls, "_SLOWEST_BYTES_PER_SECOND", 100)
+    monkeypatch.setattr(server_calls, "_SLOWEST_BYTES_PER_SECOND", 10)
 
     async def main():
         async with listening() as listener, client_of(listener) as client:

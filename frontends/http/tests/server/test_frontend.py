@@ -77,7 +77,7 @@ def test_idle_connections_do_not_hold_up_the_end(run, make_server):
 
     took, rest = run(main())
 
-    assert took < 5
+    assert took < 20
     assert rest == b""
 
 
