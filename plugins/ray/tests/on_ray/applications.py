@@ -23,6 +23,8 @@ from tritonclient.utils import InferenceServerException
 from .models import ECHO
 
 APPLICATION = "naiad"
+THREADS = 4
+"""The threads of a load, and so the requests that it has in flight."""
 _NUMBERS = itertools.count(1)
 
 
@@ -174,7 +176,7 @@ class Load:
     `failures` are the errors, `longest` is the longest time in seconds in which no request was answered.
     """
 
-    def __init__(self, application: Application, threads: int = 4, seconds: float = 0.05) -> None:
+    def __init__(self, application: Application, threads: int = THREADS, seconds: float = 0.05) -> None:
         self.failures: list[str] = []
         self.answered = 0
         self.longest = 0.0

@@ -101,7 +101,7 @@ def nodes(sick: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node
         RAY_SERVE_WORKER_PROXY_HTTP_PORT=str(free_port()),
         RAY_SERVE_WORKER_PROXY_GRPC_PORT=str(free_port()),
     )
-    head = {"num_cpus": 0, **_STORE, "include_dashboard": False}
+    head = {"num_cpus": 0, **_STORE, "include_dashboard": False, "include_log_monitor": False}
     cluster = started(lambda: clusters.Cluster(initialize_head=True, head_node_args=head))
     ray.init(address=cluster.address, log_to_driver=False, logging_level="warning")
     nodes = Nodes(cluster, cluster.address, free_port(), free_port())

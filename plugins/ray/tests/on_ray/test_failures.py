@@ -11,6 +11,7 @@ import tritonclient.http as httpclient
 from tritonclient.utils import InferenceServerException
 
 from .applications import (
+    THREADS,
     Application,
     Load,
     children_of,
@@ -28,14 +29,13 @@ from .conftest import Nodes
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(600), pytest.mark.filterwarnings("default")]
 
 CONTROLLER = "ray::ServeController"
-THREADS = 4
 UNKNOWN = "has ended; whether it was executed is unknown"
 
 
 @pytest.fixture
 def load(shop: Application, start_load: Callable[..., Load]) -> Load:
     """Requests of THREADS threads for the group `state`, with answers already."""
-    load = start_load(shop, THREADS)
+    load = start_load(shop)
     load.wait_for_more()
     return load
 

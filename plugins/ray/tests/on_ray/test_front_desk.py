@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.timeout(600), pytest.mark.filterwarni
 def test_a_rolling_update_behind_a_front_desk_fails_no_request(shop: Application, start_load: StartLoad) -> None:
     old = {*pids_of(replica_of("state"))}
     kept = {*pids_of(replica_of("front-desk")), *pids_of(replica_of("control-plane"))}
-    load = start_load(shop, threads=6)
+    load = start_load(shop, seconds=0.1)
     load.wait_for_more()
 
     number = shop.update()
@@ -40,7 +40,7 @@ def test_a_front_desk_without_a_second_one_is_replaced_without_a_failed_request(
     (old,) = pids_of(replica_of("front-desk"))
     kept = {*pids_of(replica_of("control-plane"))}
     file = shop.folder / "naiad-ray.yaml"
-    load = start_load(shop, threads=6)
+    load = start_load(shop, seconds=0.1)
     load.wait_for_more()
 
     file.write_text(file.read_text() + "options: {log-verbose: 1}\n")
