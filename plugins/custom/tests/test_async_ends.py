@@ -127,4 +127,7 @@ def test_an_async_load_that_fails_leaves_no_thread_behind(folder):
     with pytest.raises(ModelFailedError, match="OSError: no network"):
         loaded.instantiate(folder.placement)
 
-    assert [thread for thread in threading.enumerate() if thread.name == "naiad-async-model"] == []
+    for thread in threading.enumerate():
+        if thread.name == "naiad-async-model":
+            thread.join(10)
+            assert not thread.is_alive()

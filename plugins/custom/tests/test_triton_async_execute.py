@@ -142,7 +142,10 @@ await asyncio.Event().wait()
     instance.close()
 
     assert isinstance(kernel.wait_until_ended()[-1], ShuttingDownError)
-    assert [thread for thread in threading.enumerate() if thread.name == "naiad-async-execute"] == []
+    for thread in threading.enumerate():
+        if thread.name == "naiad-async-execute":
+            thread.join(10)
+            assert not thread.is_alive()
 
 
 def test_an_async_execute_that_answers_once_may_take_a_sender(folder):
