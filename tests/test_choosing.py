@@ -218,7 +218,7 @@ def test_a_framework_that_is_installed_and_broken_is_reported_with_its_version(
     for (backend, _, named, plugin), module in zip(FRAMEWORKS, MODULES, strict=True):
         assert (
             f"{plugin} needs {named}, and what is installed, {module} 9.9, cannot be imported "
-            "(OSError: libgreat.so: cannot open shared object file); mend that, or uninstall it and run "
+            "(OSError: libgreat.so: cannot open shared object file); fix that, or uninstall it and run "
         ) in message[backend]
         assert f"{backend} ({module} 9.9)" in listed
     assert complaints == ""

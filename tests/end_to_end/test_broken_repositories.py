@@ -111,7 +111,7 @@ BROKEN: Mapping[str, tuple[Callable[[Path], None], str]] = {
     "config_cut": (python(models.ECHO, 'input [ { name: "x'), "config.pbtxt:1:17"),
     "config_latin": (sound(lambda it: (it / "config.pbtxt").write_bytes(b'name: "\xff"')), "byte 0xff is not UTF-8"),
     "config_folder": (sound(lambda it: (it / "config.pbtxt").mkdir()), "config.pbtxt"),
-    "config_pipe": (sound(lambda it: os.mkfifo(it / "config.pbtxt")), "no regular file"),
+    "config_pipe": (sound(lambda it: os.mkfifo(it / "config.pbtxt")), "not a regular file"),
     "config_deep": (python(models.ECHO, "parameters " + "{ value " * 10_000), "config.pbtxt:1:"),
     "strange_backend": (python(models.ECHO, 'backend: "abacus"'), "Installed backends: "),
     "no_gpu": (python(models.ECHO, "instance_group { kind: KIND_GPU }"), "GPU"),

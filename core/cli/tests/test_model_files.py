@@ -108,7 +108,7 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_a_file_that_no_backend_reads_is_refused_with_the_suffixes_that_there_are(tmp_path: Path) -> None:
     (tmp_path / "fraud.doc").write_text("")
 
-    with pytest.raises(InvalidArgumentError, match=r"fraud.doc' is no model file that a backend reads.*\.py"):
+    with pytest.raises(InvalidArgumentError, match=r"fraud.doc' is not a model file that a backend reads.*\.py"):
         files_of(tmp_path / "fraud.doc")
 
 

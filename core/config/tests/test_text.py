@@ -203,7 +203,7 @@ def test_all_mistakes_are_reported_at_once_with_position_path_and_hint():
         ("max_batch_size: 12ab", (1, 17), "'12a' starts no number"),
         ("max_batch_size [ 3 ]", (1, 18), "a list of plain values needs ':' between its key and '['"),
         ('name: "\\q"', (1, 7), "this string has the unknown escape '\\q'; write '\\\\' for a backslash"),
-        ('name: "\\ud800"', (1, 7), "the escape '\\ud800' of this string names no character"),
+        ('name: "\\ud800"', (1, 7), "the escape '\\ud800' of this string is not a character"),
         ('name: "\\xff"', (1, 7), "the bytes of this string are not UTF-8"),
         ("name: $x", (1, 7), "the character '$' has no meaning here"),
         ("input " + "{ input " * 200, (1, 809), "messages are nested deeper than 100 levels"),

@@ -37,7 +37,7 @@ def test_a_sample_must_be_like_the_inputs():
 
     assert problems_of(VALID + INPUT + sample) == [
         ('model_warmup[0].inputs["x"].data_type', "warmup input 'x' is TYPE_INT32, but the input of m is TYPE_FP32"),
-        ('model_warmup[0].inputs["xx"]', "warmup input 'xx' is no input of m"),
+        ('model_warmup[0].inputs["xx"]', "warmup input 'xx' is not an input of m"),
         ("model_warmup[0]", "warmup sample 'w' lacks the input z"),
     ]
 

@@ -29,7 +29,7 @@ def test_a_word_that_is_neither_is_refused() -> None:
 def test_a_port_is_a_number_of_two_bytes() -> None:
     assert [port("0"), port("65535")] == [0, 65535]
     for text in ("-1", "65536"):
-        with pytest.raises(ValueError, match=f"'{text}' is no port number"):
+        with pytest.raises(ValueError, match=f"'{text}' is not a port number"):
             port(text)
 
 

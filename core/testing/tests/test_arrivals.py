@@ -77,14 +77,14 @@ def test_a_duration_cuts_a_recording_and_none_leaves_it_whole(tmp_path):
     ("name", "text", "complaint"),
     [
         ("a.csv", "time,bach_size\n1,2\n", "a.csv:2 has an unknown column 'bach_size'; did you mean batch_size?"),
-        ("a.csv", "time\n1\nsoon\n", "a.csv:3: 'soon' is no valid time"),
-        ("a.csv", "time\ninf\n", "a.csv:2: 'inf' is no valid time"),
-        ("a.csv", "time,batch_size\n1,0\n", "a.csv:2: '0' is no valid batch_size"),
+        ("a.csv", "time\n1\nsoon\n", "a.csv:3: 'soon' is not a valid time"),
+        ("a.csv", "time\ninf\n", "a.csv:2: 'inf' is not a valid time"),
+        ("a.csv", "time,batch_size\n1,0\n", "a.csv:2: '0' is not a valid batch_size"),
         ("a.csv", "batch_size\n1\n", "a.csv:2 lacks a time"),
         ("a.csv", "time\n1,2\n", "a.csv:2 has more values"),
         ("a.jsonl", '{"time": 1}\n{"time": \n', "a.jsonl:2 is not JSON"),
         ("a.jsonl", "[1]\n", "a.jsonl:1 is not a JSON object"),
-        ("a.jsonl", '{"time": [1]}\n', "a.jsonl:1: '\\[1\\]' is no valid time"),
+        ("a.jsonl", '{"time": [1]}\n', "a.jsonl:1: '\\[1\\]' is not a valid time"),
         ("a.jsonl", "\xff\xfe", "a.jsonl cannot be read"),
     ],
 )

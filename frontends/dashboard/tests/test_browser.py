@@ -126,7 +126,7 @@ def test_a_model_is_tried_and_its_request_is_copied(server, open_page):
 
     page.get_by_label("Values of INPUT").fill("one")
     page.get_by_role("button", name="Send").click()
-    expect(page.get_by_role("alert")).to_have_text("'one' of input 'INPUT' is no value of FP32")
+    expect(page.get_by_role("alert")).to_have_text("'one' of input 'INPUT' is not a value of FP32")
 
 
 def test_files_become_inputs(start_server, backend, models, open_page):

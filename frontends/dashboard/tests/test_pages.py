@@ -145,7 +145,7 @@ def test_allowed_hosts_are_names_without_scheme_and_port():
 
 @pytest.mark.parametrize("text", ["naiad", "/a b", "//a", "/a//b", '/"'])
 def test_a_prefix_is_a_path(text):
-    with pytest.raises(ValueError, match="is no path prefix"):
+    with pytest.raises(ValueError, match="is not a path prefix"):
         prefix(text)
 
 

@@ -50,13 +50,13 @@ def test_typed_values_become_tensors(text, datatype, shape, expected):
 @pytest.mark.parametrize(
     ("text", "datatype", "words"),
     [
-        ("1, two, 3", "FP32", "'two' of input 'X' is no value of FP32"),
-        ("1.5", "INT32", "'1.5' of input 'X' is no value of INT32"),
+        ("1, two, 3", "FP32", "'two' of input 'X' is not a value of FP32"),
+        ("1.5", "INT32", "'1.5' of input 'X' is not a value of INT32"),
         ("300", "UINT8", "outside of UINT8: 0 to 255"),
         ("[[1, 2], [3]]", "FP32", "differ in length"),
         ("[1, [2]]", "FP32", "differ in length"),
         ("[1, 2", "FP32", "not valid JSON"),
-        ("[true]", "INT32", "True of input 'X' is no value of INT32"),
+        ("[true]", "INT32", "True of input 'X' is not a value of INT32"),
         ("", "FP32", "has no values"),
         ("1 2", "FP32", "has 2 elements"),
         ("[" * 5000, "FP32", "not valid JSON"),

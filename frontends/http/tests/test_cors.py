@@ -23,7 +23,7 @@ def test_an_origin_is_allowed_as_browsers_send_it(text):
     ],
 )
 def test_what_is_no_origin_is_refused(text):
-    with pytest.raises(ValueError, match="is no origin"):
+    with pytest.raises(ValueError, match="is not an origin"):
         allowed_origin(text)
 
 

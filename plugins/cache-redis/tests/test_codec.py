@@ -73,7 +73,7 @@ def test_nothing_is_pickled() -> None:
     ],
 )
 def test_what_is_no_response_is_refused(content: bytes) -> None:
-    with pytest.raises(ForeignValueError, match="are no response"):
+    with pytest.raises(ForeignValueError, match="are not a response"):
         decode(content)
 
 

@@ -136,5 +136,5 @@ def test_messages_with_fields_that_are_not_read_are_read():
 
 @pytest.mark.parametrize("content", [b"\xff\xff", "naïve".encode("latin-1"), b"no net"])
 def test_what_is_no_net_is_refused(content):
-    with pytest.raises(ValueError, match="it is no NetDef, neither in binary nor as text"):
+    with pytest.raises(ValueError, match="it is not a NetDef, neither in binary nor as text"):
         parse_net(content)

@@ -193,7 +193,7 @@ class ModelFiles:
             if path.suffix in {PurePath(name).suffix for name in backend.traits.files}:
                 return backend.traits.name
         suffixes = ", ".join(sorted(self._suffixes()))
-        raise InvalidArgumentError(f"'{path}' is no model file that a backend reads; they end in {suffixes}")
+        raise InvalidArgumentError(f"'{path}' is not a model file that a backend reads; they end in {suffixes}")
 
     def _refuse_model_folder(self, path: Path) -> None:
         """Raise InvalidArgumentError, with what to write, for a model's or a version's folder."""

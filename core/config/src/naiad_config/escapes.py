@@ -45,7 +45,7 @@ def _bytes_of(match: re.Match[str]) -> bytes:
 
 def _character(code: int, escape: str) -> bytes:
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        raise ValueError(f"the escape '{escape}' of this string names no character")
+        raise ValueError(f"the escape '{escape}' of this string is not a character")
     return chr(code).encode()
 
 

@@ -100,7 +100,7 @@ def path_inside(directory: Path, path: str | Path, subject: str) -> Path:
 def read_regular(path: Path) -> bytes:
     """The content of a file. Raises OSError, also for a pipe or a device, which could keep its reader forever."""
     if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return path.read_bytes()
 
 

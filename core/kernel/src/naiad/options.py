@@ -31,7 +31,7 @@ def port(text: str) -> int:
     """A port number; 0 lets the system choose. Raises ValueError for another number."""
     value = int(text)
     if not 0 <= value <= 65535:
-        raise ValueError(f"'{text}' is no port number; they go from 0 (any free one) to 65535")
+        raise ValueError(f"'{text}' is not a port number; they go from 0 (any free one) to 65535")
     return value
 
 

@@ -224,7 +224,7 @@ def test_two_things_of_one_name_are_refused_naming_both_plugins(
 def test_a_plugin_that_offers_one_name_twice_is_refused() -> None:
     registry = PluginRegistry.of([offering_backends(FakeBackend("abacus"), FakeBackend("beads", "abacus"))])
 
-    with pytest.raises(PluginError, match="plugin 'SimpleNamespace' offers the backend 'abacus'; mend it"):
+    with pytest.raises(PluginError, match="plugin 'SimpleNamespace' offers the backend 'abacus'; fix it"):
         registry.check()
 
 

@@ -104,4 +104,4 @@ def test_a_broken_framework_is_distinguished_from_a_missing_one(packages: Path, 
 
     assert said.startswith("naiad-abacus needs the Abacus, and what is installed, abacus 3.1, cannot be imported (")
     assert reason in said
-    assert said.endswith("; mend that, or uninstall it and run pip install 'naiad-abacus[cpu]'")
+    assert said.endswith("; fix that, or uninstall it and run pip install 'naiad-abacus[cpu]'")

@@ -39,13 +39,13 @@ def test_a_taken_port_is_shared_only_with_who_allows_it() -> None:
 
 
 def test_an_invalid_address_is_refused_with_its_option() -> None:
-    with pytest.raises(InvalidArgumentError, match="--x-address: 'no host' is no address of this machine"):
+    with pytest.raises(InvalidArgumentError, match="--x-address: 'no host' is not an address of this machine"):
         bound(address="no host")
 
 
 def test_a_unix_socket_needs_a_path() -> None:
     assert unix_path("unix:/run/s", "x-address") == Path("/run/s")
-    with pytest.raises(InvalidArgumentError, match="--x-address: 'unix:' names no path"):
+    with pytest.raises(InvalidArgumentError, match="--x-address: 'unix:' is without a path"):
         unix_path("unix:", "x-address")
 
 
@@ -71,7 +71,7 @@ def test_what_is_no_socket_is_not_left_over(tmp_path: Path, kind: str) -> None:
             server.bind(str(tmp_path / "of another"))
         path.symlink_to(tmp_path / "of another")
 
-    with pytest.raises(FileExistsError, match="there is a file that is no socket"):
+    with pytest.raises(FileExistsError, match="a file that is not a socket is there"):
         is_left_over(path)
 
 

@@ -38,7 +38,7 @@ def test_an_invalid_certificate_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("precious")
     files = dict.fromkeys(("grpc-server-cert", "grpc-server-key"), str(tmp_path / "file"))
 
-    with pytest.raises(InvalidArgumentError, match="are no certificate and key that belong together"):
+    with pytest.raises(InvalidArgumentError, match="are not a certificate and key that belong together"):
         server_context({**OFF, "grpc-use-ssl": True, **files}, "gRPC")
 
 

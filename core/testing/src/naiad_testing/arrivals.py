@@ -143,7 +143,7 @@ def _value(name: str, text: Any, location: str) -> Any:
     try:
         return _COLUMNS[name](text)
     except (TypeError, ValueError):
-        raise InvalidArgumentError(f"{location}: '{text}' is no valid {name}") from None
+        raise InvalidArgumentError(f"{location}: '{text}' is not a valid {name}") from None
 
 
 def _number(least: int) -> Callable[[Any], int]:

@@ -14,7 +14,7 @@ def prefix(text: str) -> str:
     """A path prefix without its last slash: `/naiad`, or "" for none. Raises ValueError for anything else."""
     stripped = text.rstrip("/")
     if not _PREFIX.fullmatch(stripped):
-        raise ValueError(f"'{text}' is no path prefix such as /naiad")
+        raise ValueError(f"'{text}' is not a path prefix such as /naiad")
     return stripped
 
 

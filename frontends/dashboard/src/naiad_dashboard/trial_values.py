@@ -115,7 +115,7 @@ def _number(word: str, declared: TensorMetadata) -> float | int | bool:
         return float(word) if declared.datatype in ("FP16", "BF16", "FP32", "FP64") else int(word)
     except (KeyError, ValueError):
         raise InvalidArgumentError(
-            f"{word!r:.40} of input '{declared.name}' is no value of {declared.datatype}"
+            f"{word!r:.40} of input '{declared.name}' is not a value of {declared.datatype}"
         ) from None
 
 
@@ -139,7 +139,7 @@ def _array(elements: list[Any], declared: TensorMetadata) -> np.ndarray:
         (e for e in elements if not isinstance(e, allowed) or (isinstance(e, bool) and bool not in allowed)), None
     )
     if wrong is not None:
-        raise InvalidArgumentError(f"{wrong!r:.40} of input '{name}' is no value of {datatype}")
+        raise InvalidArgumentError(f"{wrong!r:.40} of input '{name}' is not a value of {datatype}")
     if datatype == "BYTES":
         return _strings([each.encode() for each in elements])
     try:

@@ -68,12 +68,12 @@ def test_of_two_servers_on_one_port_the_second_is_refused_with_the_option(run, f
 @pytest.mark.parametrize(
     ("address", "kind", "message"),
     [
-        ("no.such.host.invalid", InvalidArgumentError, "--grpc-address: 'no.such.host.invalid' is no address"),
+        ("no.such.host.invalid", InvalidArgumentError, "--grpc-address: 'no.such.host.invalid' is not an address"),
         ("203.0.113.1", UnavailableError, "gRPC cannot listen on 203.0.113.1 port 0"),
-        ("unix:", InvalidArgumentError, "names no path"),
+        ("unix:", InvalidArgumentError, "is without a path"),
         ("unix:/no/such/folder/s", UnavailableError, "gRPC cannot listen on unix:/no/such/folder/s: No such file"),
         ("unix:/" + "x" * 300, UnavailableError, "gRPC cannot listen on unix:/xxx"),
-        ("unix:/dev/null", UnavailableError, "there is a file that is no socket"),
+        ("unix:/dev/null", UnavailableError, "a file that is not a socket is there"),
     ],
 )
 def test_an_unavailable_endpoint_is_refused_with_the_reason(run, address, kind, message):

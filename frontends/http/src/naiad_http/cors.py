@@ -18,9 +18,9 @@ def allowed_origin(text: str) -> str:
         return text
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or text != f"{parts.scheme}://{parts.netloc}":
-        raise ValueError(f"'{text}' is no origin such as https://app.example, nor *")
+        raise ValueError(f"'{text}' is not an origin such as https://app.example, nor *")
     if "@" in text or not text.isascii() or any(letter <= " " or letter in "\"',;" for letter in text):
-        raise ValueError(f"'{text}' is no origin such as https://app.example, nor *")
+        raise ValueError(f"'{text}' is not an origin such as https://app.example, nor *")
     return text.lower()
 
 

@@ -43,7 +43,7 @@ def decode(content: bytes) -> CachedResponse:
     try:
         return _decode(content)
     except (*_STRANGE, NaiadError) as error:
-        raise ForeignValueError(f"{len(content)} bytes are no response: {error}") from error
+        raise ForeignValueError(f"{len(content)} bytes are not a response: {error}") from error
 
 
 def _decode(content: bytes) -> CachedResponse:

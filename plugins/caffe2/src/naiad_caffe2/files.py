@@ -24,7 +24,7 @@ class Nets:
 def read_nets(context: ModelContext) -> Nets:
     """The net, and the init net: the file of the same name with `init_` in front.
 
-    Raises NotFoundError when one is missing, and InvalidArgumentError when one is no NetDef.
+    Raises NotFoundError when one is missing, and InvalidArgumentError when one is not a NetDef.
     """
     path = context.existing_path(context.model_path(DEFAULT_FILE))
     init = context.existing_path(path.with_name(INIT_PREFIX + path.name))

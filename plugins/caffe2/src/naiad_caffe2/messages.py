@@ -74,7 +74,7 @@ def _from_text(content: bytes) -> Any:
     try:
         text_format.Parse(content.decode(), net, allow_unknown_field=True)
     except (UnicodeDecodeError, text_format.ParseError):
-        raise ValueError("it is no NetDef, neither in binary nor as text") from None
+        raise ValueError("it is not a NetDef, neither in binary nor as text") from None
     return net
 
 

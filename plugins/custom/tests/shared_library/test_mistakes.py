@@ -111,12 +111,12 @@ def test_a_library_fails_one_request(misbehave: Misbehave, mistake: str, kind: t
     ("mistake", "kind", "message"),
     [
         ("fail all", UnavailableError, "the device is gone"),
-        ("fail with 0", ModelFailedError, "zero (code 0, which is no naiad_code)"),
+        ("fail with 0", ModelFailedError, "zero (code 0, which is not a naiad_code)"),
         ("return only", UnavailableError, "model 'm': naiad_execute gave back 5 and does not say why (naiad_fail)"),
         (
             "unknown code",
             ModelFailedError,
-            "model 'm': naiad_execute gave back 99 and does not say why (naiad_fail) (code 99, which is no naiad_code)",
+            "model 'm': naiad_execute gave back 99 and does not say why (naiad_fail) (code 99, which is not a naiad_code)",
         ),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_library_fails_a_batch(misbehave: Misbehave, mistake: str, kind: type[
     ("mistake", "kind", "message"),
     [
         ("refuse", NotFoundError, "instance 'm_0' of model 'm': there are no weights"),
-        ("refuse with 0", ModelFailedError, "instance 'm_0' of model 'm': zero (code 0, which is no naiad_code)"),
+        ("refuse with 0", ModelFailedError, "instance 'm_0' of model 'm': zero (code 0, which is not a naiad_code)"),
         (
             "refuse silently",
             UnsupportedError,

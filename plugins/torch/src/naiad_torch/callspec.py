@@ -68,7 +68,7 @@ def read_call_spec(inputs: Any, outputs: Any) -> CallSpec:
     """The call spec in two trees, or in two texts. Raises InvalidArgumentError for a form that is not known."""
     root = _read(inputs)
     if root.kind is not tuple or [child.kind for child in root.children] != [tuple, dict]:
-        raise InvalidArgumentError("its arguments are no tuple and dict, as those of every call are")
+        raise InvalidArgumentError("its arguments are not a tuple and a dict, as those of every call are")
     arguments, keywords = root.children
     return CallSpec(arguments, keywords, _read(outputs))
 

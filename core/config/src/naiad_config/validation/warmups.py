@@ -37,7 +37,7 @@ def unlike_inputs(config: ModelConfig) -> Iterator[Problem]:
         if name not in known:
             near = nearest(name, known)
             hint = f"did you mean '{near}'?" if near else f"the inputs are {', '.join(sorted(known)) or 'none'}"
-            yield Problem(f"warmup input '{name}' is no input of {config.name}", path, hint=hint)
+            yield Problem(f"warmup input '{name}' is not an input of {config.name}", path, hint=hint)
         elif tensor.data_type not in (types.get(name, tensor.data_type), DataType.TYPE_INVALID):
             message = f"warmup input '{name}' is {tensor.data_type.name}, but the input of {config.name} is"
             yield Problem(f"{message} {types[name].name}", f"{path}.data_type")

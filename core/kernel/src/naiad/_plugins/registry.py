@@ -213,7 +213,7 @@ def _unique(
         owner = f"plugin {plugin.report}"
         if name in by_name:
             both = f"{owner} offers" if owners[name] == owner else f"{owners[name]} and {owner} both offer"
-            step = "mend it" if owners[name] == owner else "uninstall one of them"
+            step = "fix it" if owners[name] == owner else "uninstall one of them"
             raise PluginError(f"{both} the {kind} '{name}'; {step}")
         by_name[name], owners[name] = each, owner
     return by_name

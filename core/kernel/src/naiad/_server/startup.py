@@ -24,7 +24,7 @@ async def load_startup_models(models: Models, settings: Settings) -> None:
     if failures and settings["exit-on-error"]:
         reasons = "\n".join(f"- {reason}" for reason in failures)
         raise ModelNotReadyError(
-            f"failed to load all models:\n{reasons}\nMend them, or start with --exit-on-error=false"
+            f"failed to load all models:\n{reasons}\nFix them, or start with --exit-on-error=false"
         )
 
 

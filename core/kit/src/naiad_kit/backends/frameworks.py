@@ -53,7 +53,7 @@ def import_framework(module: str, named: str, plugin: str, step: str) -> ModuleT
         installed = installed_framework(module) or module
         raise PluginError(
             f"{plugin} needs {named}, and what is installed, {installed}, cannot be imported ({_first_line(error)}); "
-            f"mend that, or uninstall it and {step}"
+            f"fix that, or uninstall it and {step}"
         ) from error
 
 

@@ -23,7 +23,7 @@ async def bind_tcp(address: str, port: int, option: str, share: bool = False) ->
         )
     except OSError as error:
         raise InvalidArgumentError(
-            f"--{option}: '{address}' is no address of this machine: {error.strerror or error}"
+            f"--{option}: '{address}' is not an address of this machine: {error.strerror or error}"
         ) from error
     family, kind, protocol, _, socket_address = resolved[0]
     bound = socket.socket(family, kind, protocol)
@@ -41,7 +41,7 @@ async def bind_tcp(address: str, port: int, option: str, share: bool = False) ->
 def unix_path(address: str, option: str) -> Path:
     """The path of a unix socket. Raises InvalidArgumentError, which names the `option`, where there is none."""
     if address == UNIX:
-        raise InvalidArgumentError(f"--{option}: 'unix:' names no path; write unix:/run/naiad.sock")
+        raise InvalidArgumentError(f"--{option}: 'unix:' is without a path; write unix:/run/naiad.sock")
     return Path(address.removeprefix(UNIX))
 
 
@@ -55,7 +55,7 @@ def is_left_over(path: Path) -> bool:
     except FileNotFoundError:
         return False
     if not stat.S_ISSOCK(mode):
-        raise FileExistsError("there is a file that is no socket")
+        raise FileExistsError("a file that is not a socket is there")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(os.fspath(path))

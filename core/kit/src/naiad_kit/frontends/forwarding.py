@@ -11,7 +11,7 @@ class HeaderForwarding:
     """Picks the headers whose names contain a match of a pattern; case counts only where it starts with `(?-i)`.
 
     `active` says whether there is a pattern at all; `option` is where it was written. Raises InvalidArgumentError for a
-    pattern that is no regular expression.
+    pattern that is not a valid regular expression.
     """
 
     def __init__(self, pattern: str, option: str) -> None:
@@ -20,7 +20,7 @@ class HeaderForwarding:
         try:
             self._pattern = re.compile(body, re.IGNORECASE if body == pattern else 0)
         except re.error as error:
-            raise InvalidArgumentError(f"{option}: '{pattern}' is no regular expression: {error}") from error
+            raise InvalidArgumentError(f"{option}: '{pattern}' is not a valid regular expression: {error}") from error
 
     def of(self, headers: Iterable[tuple[str, str]]) -> dict[str, str]:
         """The headers to forward. Raises InvalidArgumentError when one has the name of a reserved parameter."""

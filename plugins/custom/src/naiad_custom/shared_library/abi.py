@@ -92,7 +92,7 @@ def failure(code: int, message: str) -> NaiadError:
     """The error of a naiad_code; one that is none of them, 0 included, is a ModelFailedError that tells it."""
     if 0 < code < len(_ERRORS):
         return _ERRORS[code](message)
-    return ModelFailedError(f"{message} (code {code}, which is no naiad_code)")
+    return ModelFailedError(f"{message} (code {code}, which is not a naiad_code)")
 
 
 def text_of(raw: bytes | None) -> str:

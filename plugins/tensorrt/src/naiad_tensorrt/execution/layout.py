@@ -91,7 +91,7 @@ def _check_rows(tensor: EngineTensor, shape: Shape) -> None:
     if tensor.format == "DLA_LINEAR" and shape and shape[-1] * dtype_of(tensor).itemsize % _DLA_ROW:
         raise UnsupportedError(
             f"tensor '{tensor.name}' of the engine has the format DLA_LINEAR and rows of {shape[-1]} elements, which "
-            f"are no multiple of {_DLA_ROW} bytes; build the engine with such rows, or with the format LINEAR"
+            f"are not a multiple of {_DLA_ROW} bytes; build the engine with such rows, or with the format LINEAR"
         )
 
 

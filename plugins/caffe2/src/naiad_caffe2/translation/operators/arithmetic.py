@@ -94,7 +94,7 @@ def _broadcasting(op: Operator) -> tuple[bool, int | None]:
     if letter:
         axis = op.order().find(letter.upper())
         if axis < 0:
-            raise op.error(f"has axis_str '{letter}', which is no letter of {op.order()}")
+            raise op.error(f"has axis_str '{letter}', which is not a letter of {op.order()}")
     return old, None if axis == -1 else axis
 
 
