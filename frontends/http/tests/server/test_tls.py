@@ -159,7 +159,7 @@ def test_without_its_options_there_is_no_tls():
         ),
         (
             {"http-use-ssl": True, "http-server-cert": "server.pem", "http-server-key": "client.key"},
-            "--http-server-cert '{folder}/server.pem' and --http-server-key '{folder}/client.key' are not a certificate",
+            "--http-server-cert '{folder}/server.pem' and --http-server-key '{folder}/client.key' are not a",
         ),
         (
             {"http-use-ssl": True, "http-server-cert": "server.csr", "http-server-key": "server.key"},

@@ -116,7 +116,10 @@ def test_a_library_fails_one_request(misbehave: Misbehave, mistake: str, kind: t
         (
             "unknown code",
             ModelFailedError,
-            "model 'm': naiad_execute gave back 99 and does not say why (naiad_fail) (code 99, which is not a naiad_code)",
+            (
+                "model 'm': naiad_execute gave back 99 and does not say why (naiad_fail) "
+                "(code 99, which is not a naiad_code)"
+            ),
         ),
     ],
 )

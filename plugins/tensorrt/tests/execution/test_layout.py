@@ -50,5 +50,5 @@ def test_what_cannot_be_laid_out_is_refused(form, shape):
 
 
 def test_rows_that_the_accelerator_fills_up_are_refused():
-    with pytest.raises(UnsupportedError, match="format DLA_LINEAR and rows of 3 elements, which are not a multiple of 64"):
+    with pytest.raises(UnsupportedError, match="DLA_LINEAR and rows of 3 elements, which are not a multiple of 64"):
         memory_shape(tensor("x", IMAGE, "HALF", format="DLA_LINEAR"), IMAGE)

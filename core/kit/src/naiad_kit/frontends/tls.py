@@ -58,8 +58,8 @@ def _load_pair(context: ssl.SSLContext, option: str, certificate: str, key: str)
         context.load_cert_chain(certificate, key, password=_no_password)
     except (ssl.SSLError, OSError) as error:
         raise InvalidArgumentError(
-            f"--{option}-server-cert '{certificate}' and --{option}-server-key '{key}' are not a certificate and key that "
-            f"belong together, in PEM and without a password: {error}"
+            f"--{option}-server-cert '{certificate}' and --{option}-server-key '{key}' are not a certificate and key "
+            f"that belong together, in PEM and without a password: {error}"
         ) from error
 
 
