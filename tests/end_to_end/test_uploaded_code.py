@@ -1,7 +1,7 @@
 """Files of a load request that are code: refused unless the server was started with --allow-uploaded-code."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from tritonclient import grpc, http
 from tritonclient.utils import InferenceServerException
 
 from . import models
-from .conftest import Start
+from .conftest import Start, ending_well
 from .running import Running
 
 Load = Callable[[Running, str, str, bytes], None]
@@ -27,6 +27,15 @@ def load_over_http(running: Running, config: str, file: str, content: bytes) -> 
 def load_over_grpc(running: Running, config: str, file: str, content: bytes) -> None:
     with grpc.InferenceServerClient(f"127.0.0.1:{running.grpc_port}") as client:
         client.load_model("sent", config=config, files={f"file:{file}": content})
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server with the model `echo`, to which clients load models."""
+    folder = tmp_path_factory.mktemp("server")
+    models.write(folder / "models", "echo", models.ECHO)
+    with ending_well(Running(folder / "models", folder / "log", *EXPLICIT)) as running:
+        yield running
 
 
 LOADS = pytest.mark.parametrize("load", [load_over_http, load_over_grpc])
@@ -53,6 +62,7 @@ def test_code_of_a_client_is_refused_and_never_executed(
     assert f"file override '{file}' is code for the backend" in str(refusal.value)
     assert "--allow-uploaded-code" in str(refusal.value)
     assert not (tmp_path / "executed").exists()
+    assert server.infer("echo", 1.5).status == 200
 
 
 @LOADS
@@ -76,6 +86,7 @@ def test_a_configuration_of_a_client_chooses_no_program(server: Running, tmp_pat
     assert f"parameter '{parameter}' chooses the program that runs model 'echo'" in str(refusal.value)
     assert "--allow-uploaded-code" in str(refusal.value)
     assert not (tmp_path / "executed").exists()
+    assert server.infer("echo", 1.5).status == 200
 
 
 @LOADS
