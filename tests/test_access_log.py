@@ -1,7 +1,10 @@
 """The access log of a server process: one line for each request, in both protocols and both forms."""
 
+import http.client
 import json
 import re
+import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,6 +77,53 @@ def test_a_compressed_request_has_the_times_of_its_model(serve: "Serve", tmp_pat
     line = access_of(server)
     assert (line["status"], line["batch_size"]) == (200, 1)
     assert line["queue_us"] + line["compute_us"] > 0
+
+
+def test_requests_of_one_connection_have_lines_of_their_own(serve: "Serve", tmp_path: Path) -> None:
+    write_model(tmp_path, "echo", ECHO)
+    server = serve("--access-log=json", tmp_path, frontends=["http"])
+    path = "/v2/models/echo/infer"
+    bodies = [
+        json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [2]}]}).encode() + b" " * more
+        for more in (0, 7, 7, 3)
+    ]
+
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"))
+    for body in bodies:  # chunked: no head says how long the bodies are, and all answers are equally long
+        connection.request("POST", path, iter([body]), {"Content-Type": "application/json"}, encode_chunked=True)
+        assert connection.getresponse().read()
+    connection.request("GET", "/v2/health/live")
+    assert connection.getresponse().read() == b""
+    connection.request("POST", path, b"{")
+    assert b"error" in connection.getresponse().read()
+    connection.request("POST", path, bodies[0])
+    assert connection.getresponse().read()
+    connection.close()
+
+    lines = [access_of(server) for _ in range(7)]
+    assert [(line["received_bytes"], line["status"]) for line in lines] == [
+        *((len(body), 200) for body in bodies), (0, 200), (1, 400), (len(bodies[0]), 200),
+    ]  # fmt: skip
+    assert [line["version"] for line in lines] == [1, 1, 1, 1, None, None, 1]
+    assert len({line["sent_bytes"] for line in lines if line["version"]}) == 1
+
+
+def test_the_time_of_a_request_begins_with_its_own_first_byte(serve: "Serve", tmp_path: Path) -> None:
+    write_model(tmp_path, "echo", ECHO)
+    server = serve("--access-log=json", tmp_path, frontends=["http"])
+    host, _, port = server.url.removeprefix("http://").rpartition(":")
+    request = b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n"
+
+    with socket.create_connection((host, int(port))) as connection:
+        for part, pause in ((request, 0.0), (request[:5], 0.5), (request[5:], 0.0), (request, 0.0)):
+            connection.sendall(part)
+            if part != request[:5]:
+                assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+            time.sleep(pause)  # what is measured
+
+    _, slow, quick = [access_of(server) for _ in range(3)]
+    assert 250_000 < slow["total_us"]
+    assert quick["total_us"] < slow["total_us"] / 2
 
 
 def test_text_lines_cannot_be_forged_by_an_id(serve: "Serve", tmp_path: Path) -> None:

@@ -1,45 +1,53 @@
-"""The access log: forms of its lines, and that no line is lost or forged."""
+"""The access log: forms of its lines, their order, and that no line is lost or forged."""
 
 import json
+import re
 import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
 from time import monotonic_ns
+from typing import Any
 
-from naiad_kit.access_log import Access, AccessLog, address_of
+import pytest
+
+from naiad_kit.access_log import AccessLog, address_of
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7-01"
 
 
-def lines_of(form: str, *entries: Access) -> list[str]:
-    """The lines that the log writes for these entries until it is closed."""
+def lines_of(form: str, record: Callable[[AccessLog], None]) -> list[str]:
+    """The lines that the log writes until it is closed, of what `record` records."""
     texts: list[str] = []
     log = AccessLog(form, texts.append).start()
-    for entry in entries:
-        log.record(entry)
-    log.close()
+    record(log)
+    log.close(30.0)
     return "".join(texts).splitlines()
 
 
-def access(request_id: str = "a7", status: int | str = 200, subject: str = "s") -> Access:
-    return (
-        monotonic_ns(), subject, 2, request_id, status, 84, 135,
-        9_999_999, 5_000_000, (1_000, 3_000_000, 2_000), (4, "full"), "00-0af7651916cd43dd8448eb211c80319c-b7-01",
-    )  # fmt: skip
+def record_one(log: AccessLog, request_id: str = "a7", operation: str = "POST /v2", model: str = "fraud") -> None:
+    """Log a request that began 10 ms ago, waited for 5, and took 3 in a batch of 4."""
+    caller = log.caller("127.0.0.1:80", "http", operation, model, 2)
+    subject = log.subject(caller, request_id, 200, 84, 135)
+    log.record(subject, monotonic_ns() - 10_000_000, 5_000_000, (1_000, 3_000_000, 2_000), (4, "full"), TRACE)
 
 
 def test_a_line_of_text_has_times_in_microseconds_and_the_trace_id() -> None:
-    subject = AccessLog("text").subject("127.0.0.1:80", "http", "POST /v2", "fraud")
+    (line,) = lines_of("text", record_one)
 
-    (line,) = lines_of("text", access(subject=subject))
-
-    assert line[26:] == (
-        'Z 127.0.0.1:80 http "POST /v2" model=fraud version=2 id=a7 status=200 received=84 sent=135 total_us=9999 '
-        "queue_us=5000 compute_us=3003 batch=4 closed=full trace=0af7651916cd43dd8448eb211c80319c"
+    assert re.fullmatch(
+        r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z 127.0.0.1:80 http "POST /v2" model=fraud version=2 id=a7 status=200 '
+        r"received=84 sent=135 total_us=\d{5,} queue_us=5000 compute_us=3003 batch=4 closed=full "
+        r"trace=0af7651916cd43dd8448eb211c80319c",
+        line,
     )
 
 
 def test_a_line_of_json_has_null_for_what_there_is_not() -> None:
-    subject = AccessLog("json").subject("-", "grpc", "ServerReady")
-    bare: Access = (monotonic_ns(), subject, 0, "", "OK", 0, 0, 0, 0, (0, 0, 0), (), "")
+    def record(log: AccessLog) -> None:
+        log.record(log.subject(log.caller("-", "grpc", "ServerReady"), "", "OK", 0, 0), monotonic_ns())
 
-    (line,) = lines_of("json", bare)
+    (line,) = lines_of("json", record)
 
     document = json.loads(line)
     assert {key for key, value in document.items() if value is None} == {
@@ -48,14 +56,117 @@ def test_a_line_of_json_has_null_for_what_there_is_not() -> None:
     assert (document["status"], document["operation"]) == ("OK", "ServerReady")
 
 
+def test_both_forms_say_the_same() -> None:
+    (line,) = lines_of("json", record_one)
+
+    document: dict[str, Any] = json.loads(line)
+    assert document.pop("time").endswith("Z")
+    assert document.pop("total_us") >= 10_000
+    assert document == {
+        "peer": "127.0.0.1:80", "protocol": "http", "operation": "POST /v2", "model": "fraud", "version": 2,
+        "id": "a7", "status": 200, "received_bytes": 84, "sent_bytes": 135, "queue_us": 5000, "compute_us": 3003,
+        "batch_size": 4, "closed": "full", "trace_id": "0af7651916cd43dd8448eb211c80319c",
+    }  # fmt: skip
+
+
 def test_what_a_client_sends_cannot_forge_a_line_or_a_field() -> None:
-    hostile = 'a\nb" status=500'
+    hostile = 'a\nb" status=500 {} %s'
 
-    (text,) = lines_of("text", access(hostile, subject=AccessLog("text").subject("p", "http", hostile, hostile)))
-    (line,) = lines_of("json", access(hostile, subject=AccessLog("json").subject("p", "http", hostile, hostile)))
+    (text,) = lines_of("text", lambda log: record_one(log, hostile, hostile, hostile))
+    (line,) = lines_of("json", lambda log: record_one(log, hostile, hostile, hostile))
 
-    assert text.count('"a\\nb\\" status=500"') == 3
+    assert text.count('"a\\nb\\" status=500 {} %s"') == 3
     assert json.loads(line)["id"] == json.loads(line)["model"] == hostile
+
+
+def test_what_is_kept_of_one_line_is_not_written_into_the_next() -> None:
+    phases, other = (0, 1_000, 0), (0, 2_000, 0)
+    batch = (2, "full")
+
+    def record(log: AccessLog) -> None:
+        subject = log.subject(log.caller("-", "http", "x"), "", 200, 0, 0)
+        for each in (
+            (phases, batch, ""), (phases, batch, ""), (phases, batch, TRACE), (phases, batch, ""), (other, batch, ""),
+            (other, (3, "delay"), ""), ((0, 0, 0), (), ""),
+        ):  # fmt: skip
+            log.record(subject, monotonic_ns(), 0, *each)
+
+    lines = lines_of("text", record)
+
+    assert [line.partition(" compute_us=")[2] for line in lines] == [
+        "1 batch=2 closed=full trace=-",
+        "1 batch=2 closed=full trace=-",
+        "1 batch=2 closed=full trace=0af7651916cd43dd8448eb211c80319c",
+        "1 batch=2 closed=full trace=-",
+        "2 batch=2 closed=full trace=-",
+        "2 batch=3 closed=delay trace=-",
+        "0 batch=- closed=- trace=-",
+    ]
+
+
+def test_times_never_go_back_and_lie_between_those_before_and_after() -> None:
+    before = time.time()
+
+    def record(log: AccessLog) -> None:
+        for _ in range(3000):
+            log.record("s", monotonic_ns())
+
+    stamps = [line[:24] for line in lines_of("text", record)]
+
+    assert stamps == sorted(stamps)
+    first, last = (datetime.fromisoformat(stamp).timestamp() for stamp in (stamps[0], stamps[-1]))
+    assert before - 0.002 <= first <= last <= time.time()
+
+
+def test_lines_come_in_the_order_in_which_requests_ended() -> None:
+    def record(log: AccessLog) -> None:
+        for number in range(5000):
+            log.record(f"{number} ", monotonic_ns())
+
+    lines = lines_of("text", record)
+
+    assert [int(line.split()[1]) for line in lines] == list(range(5000))
+
+
+def test_lines_are_written_while_the_log_is_open() -> None:
+    written = threading.Event()
+    log = AccessLog("text", lambda _: written.set()).start()
+
+    for _ in range(2):  # the thread sleeps in between
+        log.record("s", monotonic_ns())
+        assert written.wait(30)
+        written.clear()
+
+    log.close(30.0)
+
+
+def test_too_many_lines_are_dropped_and_counted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("naiad_kit.access_log._MOST", 10)
+    texts: list[str] = []
+    log = AccessLog("text", texts.append)  # it does not write yet
+    for number in range(15):
+        log.record(f"{number} ", monotonic_ns())
+
+    log.start().close(30.0)
+
+    assert [int(line.split()[1]) for line in "".join(texts).splitlines()] == list(range(5, 15))
+    assert [record.getMessage() for record in caplog.records] == [
+        "5 lines of the access log were lost: requests came faster"
+    ]
+
+
+def test_nothing_is_logged_while_it_is_switched_off() -> None:
+    def record(log: AccessLog) -> None:
+        log.switch(False)
+        log.record("off", monotonic_ns())
+        log.switch(True)
+        log.record("on", monotonic_ns())
+
+    (line,) = lines_of("text", record)
+
+    assert " on" in line
 
 
 def test_every_line_of_several_threads_is_written() -> None:
@@ -64,7 +175,7 @@ def test_every_line_of_several_threads_is_written() -> None:
 
     def record() -> None:
         for _ in range(1000):
-            log.record(access())
+            record_one(log)
 
     threads = [threading.Thread(target=record) for _ in range(4)]
     for thread in threads:

@@ -35,9 +35,9 @@ def test_a_request_says_when_it_had_come(make_context):
     request_head = RequestHeadReader("", Restrictions(())).read(b"/v2/models/m/infer", ())
     body = b'{"inputs":[{"name":"A","datatype":"FP32","shape":[1],"data":[1]}]}'
 
-    request, _ = make_context().inference.decode(request_head, body, b"")
+    request, _ = make_context().inference.decode(request_head, body, b"", 17)
 
-    assert request.received_ns > 0
+    assert request.received_ns == 17
 
 
 def test_the_response_has_the_encoding_time(make_context):

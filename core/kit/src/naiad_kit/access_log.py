@@ -1,14 +1,14 @@
-"""Access log: one line for each request, as text or JSON, formatted by a thread of its own."""
+"""Access log: one line for each request, as text or JSON, written by a thread of its own."""
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from json.encoder import encode_basestring
-from time import gmtime, monotonic_ns, strftime, time_ns
+from collections.abc import Callable
+from time import monotonic_ns, time_ns
 from typing import Any
 
 from naiad.errors import UnsupportedError
 from naiad.server import ServerApi
+from naiad_kit.access_lines import FORMS, utc
 
 LOGGER = "naiad.access"
 """The logger that gets the lines. The message of a log record is one or more whole lines."""
@@ -18,27 +18,16 @@ LINES = "access_lines"
 
 NO_PHASES = (0, 0, 0)
 
-Access = tuple[int, str, int, str, int | str, int, int, int, int, tuple[int, int, int], tuple[Any, ...], str]
-"""What the log says of one request, a plain tuple because each one is paid for by a request. In order:
-
-* its end, by `time.monotonic_ns()`,
-* its subject, from `AccessLog.subject`,
-* the version of the model, 0 for none,
-* the id of the request, "" for none,
-* the status: a number over HTTP, a name over gRPC,
-* the bytes of the request and of the answer,
-* nanoseconds from its first byte to its end, then in the queue, then of compute input, infer and output,
-* the size of its last batch and why that was closed, () for none,
-* the caller's header `traceparent` (W3C Trace Context), "" for none.
-"""
+_SECOND, _MILLISECOND = 1_000_000_000, 1_000_000
+"""Nanoseconds."""
 
 _DELAY = 0.1
-"""Seconds for which entries are collected: waking the thread for each costs more than formatting it."""
+"""Seconds for which lines are collected: to wake the thread for each takes longer than to format it."""
 
 _MOST = 100_000
-"""The maximum number of entries that wait to be formatted; further ones are dropped and counted."""
+"""The maximum number of lines that wait to be written; further ones are dropped and counted."""
 
-_AT_ONCE = 200
+_AT_ONCE = 1000
 """The maximum number of lines in one log record."""
 
 
@@ -46,8 +35,12 @@ class AccessLog:
     """The access log of a server; `form` is `text` or `json`. Frontends find it with `access_log_of`.
 
     `write` takes lines that end with a line break; by default they go to the logger `naiad.access`. Lines are written
-    within a tenth of a second. `entries` are those that wait. While it is not `enabled` there are no lines, and
-    requests cost nothing; `switch` changes that.
+    within a tenth of a second, in the order in which the requests ended. `lines` are those that wait. While it is not
+    `enabled` there are no lines, and requests cost nothing; `switch` changes that.
+
+    A line is formatted where the request ends: while threads share one interpreter, to pass the figures of a request to
+    another thread costs the throughput as much again as to format them. What a line has in common with the one before
+    is not formatted anew, which leaves two numbers.
     """
 
     name = "access-log"
@@ -55,10 +48,14 @@ class AccessLog:
     def __init__(self, form: str, write: "Callable[[str], object] | None" = None, enabled: bool = True) -> None:
         self.enabled = enabled
         self._followers: list[Callable[[bool], object]] = []
-        self._is_json = form == "json"
-        self._format = _as_json if self._is_json else _as_text
+        self._form = FORMS[form]
+        self._queue = self._form.queue
         self._write = write or _log
-        self.entries: list[Access] = []
+        self.lines: list[str] = []
+        self._time = (0, "")  # the end of the latest millisecond, and its text
+        self._second = (-_SECOND, "")  # the begin of the latest second, and its text
+        self._end: tuple[object, object, str] = ((), (), "")  # phases, batch, and the end of a line with these
+        self._sleeps = True
         self._waiting = threading.Event()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="naiad-access-log", daemon=True)
@@ -79,23 +76,49 @@ class AccessLog:
         self._followers.append(switched)
         switched(self.enabled)
 
-    def subject(self, peer: str, protocol: str, operation: str, model: str = "") -> str:
-        """Who asked for what, as a part of the line; to be kept for further requests of the same client.
+    def caller(self, peer: str, protocol: str, operation: str, model: str = "", version: int = 0) -> str:
+        """Who asks what of whom, as a part of a subject; to be kept for further requests of the same client.
 
-        `operation` is the method and path, or the name of the RPC; `model` is "" for a request to no model.
+        `operation` is the method and path, or the name of the RPC; `model` is "" for a request to no model, `version` 0
+        for none.
         """
-        if self._is_json:
-            texts = map(encode_basestring, (peer, protocol, operation))
-            named = encode_basestring(model) if model else "null"
-            return '"peer":{},"protocol":{},"operation":{},"model":{}'.format(*texts, named)
-        return f"{_word(peer)} {protocol} {_word(operation)} model={_word(model)}"
+        return self._form.caller(peer, protocol, operation, model, version)
 
-    def record(self, access: Access) -> None:
-        """Log a request. Never waits; for any thread."""
+    def subject(self, caller: str, request_id: str, status: int | str, received: int, sent: int) -> str:
+        """The part of the line that says who asked what and got how many bytes; to be kept while it does not change.
+
+        `request_id` is "" for none, `status` a number over HTTP and a name over gRPC.
+        """
+        return self._form.subject(caller, request_id, status, received, sent)
+
+    def record(
+        self,
+        subject: str,
+        began_ns: int,
+        queue_ns: int = 0,
+        phases: tuple[int, int, int] = NO_PHASES,
+        batch: tuple[Any, ...] = (),
+        traceparent: str = "",
+    ) -> None:
+        """Log a request that ends now. Never waits; for any thread.
+
+        `began_ns` is when its first byte came, by `time.monotonic_ns()`; the others are nanoseconds in the queue and of
+        compute input, infer and output, the size of its last batch and why that was closed, and the header
+        `traceparent` (W3C Trace Context). The requests of one batch have the same `phases` and `batch`.
+        """
         if not self.enabled:  # a connection that was opened before goes on recording
             return
-        self.entries.append(access)
-        if not self._waiting.is_set():  # it is cleared before the entries are taken
+        now = monotonic_ns()
+        until, time = self._time
+        if now >= until:
+            time = self._next_time(now)
+        last_phases, last_batch, end = self._end
+        if traceparent or phases is not last_phases or batch is not last_batch:
+            end = self._form.end(sum(phases) // 1000, batch, traceparent[3:35])
+            self._end = ((), (), "") if traceparent else (phases, batch, end)
+        self.lines.append(f"{time}{subject}{(now - began_ns) // 1000}{self._queue}{queue_ns // 1000}{end}")
+        if self._sleeps:  # which is set before the lines are taken
+            self._sleeps = False
             self._waiting.set()
 
     def close(self, seconds: float = 1.0) -> None:
@@ -104,24 +127,36 @@ class AccessLog:
         self._waiting.set()
         self._thread.join(seconds)
 
+    def _next_time(self, now: int) -> str:
+        began, second = self._second
+        if not 0 <= now - began < _SECOND:
+            offset_ns = time_ns() - monotonic_ns()
+            seconds = (now + offset_ns) // _SECOND
+            began, second = self._second = seconds * _SECOND - offset_ns, utc(seconds)
+        milliseconds = (now - began) // _MILLISECOND
+        time = self._form.time.format(f"{second}.{milliseconds:03d}Z")
+        self._time = (began + (milliseconds + 1) * _MILLISECOND, time)
+        return time
+
     def _run(self) -> None:
         while not self._over.is_set():
             self._waiting.wait()
             self._over.wait(_DELAY)
             self._waiting.clear()
+            self._sleeps = True
             self._flush()
         self._flush()
 
     def _flush(self) -> None:
-        entries = self.entries
-        while entries:
-            lost = len(entries) - _MOST
+        lines = self.lines
+        while lines:
+            lost = len(lines) - _MOST
             if lost > 0:
-                del entries[:lost]
+                del lines[:lost]
                 _logger.warning("%d lines of the access log were lost: requests came faster", lost)
-            lines = self._format(entries[:_AT_ONCE], time_ns() - monotonic_ns())
-            del entries[:_AT_ONCE]
-            self._write(lines)
+            text = "".join(lines[:_AT_ONCE])
+            del lines[:_AT_ONCE]
+            self._write(text)
 
 
 _logger = logging.getLogger("naiad")
@@ -144,54 +179,3 @@ def address_of(peer: object) -> str:
 
 def _log(text: str) -> None:
     logging.getLogger(LOGGER).info("%s", text[:-1], extra={LINES: True})
-
-
-def _times(entries: Sequence[Access], offset_ns: int) -> Iterator[str]:
-    """The time of each entry in UTC, to the microsecond; the text of a second is made once for all of its entries."""
-    now, prefix = -1, ""
-    for entry in entries:
-        second, micros = divmod((entry[0] + offset_ns) // 1000, 1_000_000)
-        if second != now:
-            now, prefix = second, strftime("%Y-%m-%dT%H:%M:%S", gmtime(second))
-        yield f"{prefix}.{micros:06d}Z"
-
-
-def _as_text(entries: Sequence[Access], offset_ns: int) -> str:
-    lines = []
-    for time, entry in zip(_times(entries, offset_ns), entries, strict=True):
-        _, subject, version, name, status, received, sent, total, queue, phases, batch, trace = entry
-        compute = phases[0] + phases[1] + phases[2]
-        lines.append(
-            f"{time} {subject} version={version or '-'} id={_word(name) if name else '-'} "
-            f"status={status} received={received} sent={sent} total_us={total // 1000} queue_us={queue // 1000} "
-            f"compute_us={compute // 1000} batch={batch[0] if batch else '-'} "
-            f"closed={_word(str(batch[1])) if batch else '-'} "
-            f"trace={_word(trace[3:35]) if trace else '-'}\n"
-        )
-    return "".join(lines)
-
-
-def _as_json(entries: Sequence[Access], offset_ns: int) -> str:
-    lines = []
-    for time, entry in zip(_times(entries, offset_ns), entries, strict=True):
-        _, subject, version, name, status, received, sent, total, queue, phases, batch, trace = entry
-        compute = phases[0] + phases[1] + phases[2]
-        lines.append(
-            f'{{"time":"{time}",{subject},"version":{version or "null"},'
-            f'"id":{encode_basestring(name) if name else "null"},'
-            f'"status":{status if type(status) is int else encode_basestring(str(status))},'
-            f'"received_bytes":{received},"sent_bytes":{sent},"total_us":{total // 1000},"queue_us":{queue // 1000},'
-            f'"compute_us":{compute // 1000},"batch_size":{batch[0] if batch else "null"},'
-            f'"closed":{encode_basestring(str(batch[1])) if batch else "null"},'
-            f'"trace_id":{encode_basestring(trace[3:35]) if trace else "null"}}}\n'
-        )
-    return "".join(lines)
-
-
-def _word(text: str) -> str:
-    """The text, in quotes unless it is one printable word, so that a client cannot forge a line; "-" for none."""
-    if text.isalnum():
-        return text
-    if text.isprintable() and not any(sign in text for sign in ' "=\\'):
-        return text or "-"
-    return encode_basestring(text)

@@ -24,11 +24,11 @@ _OK, _CANCELLED = Code.OK.name, Code.CANCELLED.name
 
 
 class Lines:
-    """Makes the lines of one server, and keeps the subjects of its latest clients."""
+    """Makes the lines of one server, and keeps what the lines of its latest clients have in common."""
 
     def __init__(self, access: AccessLog) -> None:
         self._access = access
-        self._subjects: dict[tuple[str, str, str], str] = {}
+        self._callers: dict[tuple[str, str, str, int], str] = {}
 
     def follow(self, use: "Callable[[Lines | None], object]") -> None:
         """Call `use` with these lines while the access log is switched on, and with None while it is not."""
@@ -62,32 +62,24 @@ class Lines:
         call: object = None,
     ) -> None:
         """Log one call, or one request of a stream."""
-        now, model = monotonic_ns(), "" if request is None else request.model_name
-        key = (peer_of(context), method, model)
-        subject = self._subjects.get(key)
-        if subject is None:
-            if len(self._subjects) >= _KEPT:
-                self._subjects.clear()
-            subject = self._subjects[key] = self._access.subject(_address(key[0]), "grpc", method, model)
+        model = "" if request is None else request.model_name
+        key = (peer_of(context), method, model, version)
+        caller = self._callers.get(key)
+        if caller is None:
+            if len(self._callers) >= _KEPT:
+                self._callers.clear()
+            caller = self._callers[key] = self._access.caller(_address(key[0]), "grpc", method, model, version)
         parent = ""
         for name, value in context.invocation_metadata() or ():
             if name == "traceparent" and isinstance(value, str):
                 parent = value
         self._access.record(
-            (
-                now,
-                subject,
-                version,
-                "" if request is None else request.id,
-                status,
-                received,
-                sent,
-                now - began_ns,
-                getattr(call, "queue_ns", 0),
-                getattr(call, "phases", NO_PHASES),
-                getattr(call, "joined", ()),
-                parent,
-            )
+            self._access.subject(caller, "" if request is None else request.id, status, received, sent),
+            began_ns,
+            getattr(call, "queue_ns", 0),
+            getattr(call, "phases", NO_PHASES),
+            getattr(call, "joined", ()),
+            parent,
         )
 
     async def _answer(self, method: str, answer: Callable[[bytes, Any], Any], message: bytes, context: Any) -> bytes:

@@ -1,13 +1,13 @@
 """HTTP connection that writes a line of the access log for each request; others know nothing of that log."""
 
-from collections.abc import Callable
+import asyncio
 from time import monotonic_ns
 from typing import Any
 
 from naiad.types import Request
-from naiad_http.codec import Encoded, ResponseForm
+from naiad_http.codec import Encoded
 from naiad_http.codec.request_head import RequestHead
-from naiad_http.connection_context import Call, ConnectionContext
+from naiad_http.connection_context import ConnectionContext
 from naiad_http.heads import HttpHead
 from naiad_http.incoming import Message
 from naiad_http.protocol import HttpProtocol
@@ -23,106 +23,137 @@ class LoggedProtocol(HttpProtocol):
 
     def __init__(self, access: AccessLog, context: ConnectionContext, *others: Any, **named: Any) -> None:
         super().__init__(context, *others, **named)
-        self._access = access
-        self._head: HttpHead | None = None
-        self._described: HttpHead | object | None = self
-        self._subject = ""
-        self._first_ns = self._received = self._sent = self._status = self._version = 0
-        self._request_id = ""
-        self._events: EventSink | None = None
+        self._line = _Line(access)  # one attribute: Python has a slower layout for objects with more than 30
 
-    def _start(self, message: Message) -> None:
-        self._head = message.head
-        self._first_ns = self._began_ns or monotonic_ns()
-        self._received = message.head.length or len(message.front) + len(message.rest)
-        self._status = self._sent = self._version = 0
-        self._request_id = ""
-        super()._start(message)
+    def _write_success(self, request: Request, outcome: Outcome, encoded: Encoded) -> None:
+        line, head, version = self._line, self._head, outcome.version  # type: ignore[union-attr]
+        if head is not line.head or version != line.version:
+            line.describe(head, version, self._transport)
+        sent = len(encoded.text) + encoded.size
+        subject = line.subject if sent == line.sent and not request.id else line.subject_of(request.id, 200, sent)
+        began_ns, call = self._began_ns or self._received_ns, self._call
+        try:
+            queue_ns, phases, batch = call.queue_ns, call.phases, call.joined  # type: ignore[union-attr]
+        except AttributeError:
+            queue_ns, phases, batch = _times_of(call)
+        line.access.record(subject, began_ns, queue_ns, phases, batch, line.traceparent)
+        HttpProtocol._write_success(self, request, outcome, encoded)  # `super()` takes as long as three attributes
 
-    def _deliver_response(self, request: Request, form: ResponseForm, outcome: Outcome) -> None:
-        self._request_id = request.id
-        self._note_version(outcome)
-        super()._deliver_response(request, form, outcome)
+    # What is not the response to an infer request
+
+    def _start_large(self, request_head: RequestHead, message: Message) -> None:
+        self._line.note_body(len(message.front) + len(message.rest))
+        super()._start_large(request_head, message)
+
+    def _start_application(self, message: Message) -> None:
+        self._line.note_body(len(message.front) + len(message.rest))
+        super()._start_application(message)
+
+    def _write_encoded(
+        self, request: Request, outcome: Outcome, encoded: Encoded | HttpResponse | BaseException
+    ) -> None:
+        self._line.request_id = request.id
+        super()._write_encoded(request, outcome, encoded)
 
     def _sink(self, request_head: RequestHead, request_id: str, http_version: str) -> TakesOutcomes:
-        self._request_id = request_id
         sink = super()._sink(request_head, request_id, http_version)
-        self._events = sink if isinstance(sink, EventSink) else None
-        return _NotingSink(self._note_version, sink)
-
-    def _note_version(self, outcome: Outcome) -> None:
-        self._version = getattr(outcome, "version", 0) or self._version
-
-    def _write_success(self, encoded: Encoded) -> None:
-        self._status, self._sent = 200, len(encoded.text) + encoded.size
-        super()._write_success(encoded)
+        self._line.request_id = request_id
+        self._line.events = sink if isinstance(sink, EventSink) else None
+        return _NotingSink(self._line, sink)
 
     def _write_response(self, response: HttpResponse, keep_alive: bool) -> None:
-        self._status, self._sent = response.status, len(response.body)
         super()._write_response(response, keep_alive)
-        if not self._busy:  # refused before it was complete: there is no `_finish`
-            self._head, self._first_ns = None, self._began_ns or monotonic_ns()
-            self._received = 0
-            self._record(None)
+        if not self._busy:  # refused before it was complete
+            self._head, self._received_ns = None, monotonic_ns()
+        self._log(response.status, len(response.body), self._call)
 
-    def _finish(self) -> None:
-        cycle = self._cycle
-        if cycle is not None and not self._status:
-            self._status, self._sent = cycle.status, cycle.sent
-            self._record(cycle.call)
-        else:
-            if self._events is not None and not self._status:
-                self._status, self._sent = 200, self._events.sent
-            self._record(self._call)
-        super()._finish()
+    def _end_stream(self) -> None:
+        events = self._line.events
+        self._log(200, 0 if events is None else events.sent, self._call)
+        super()._end_stream()
+
+    def _end_cycle(self) -> None:
+        if self._cycle is not None:
+            self._log(self._cycle.status, self._cycle.sent, self._cycle.call)
+        super()._end_cycle()
 
     def _forget(self) -> None:
         if self._busy and self._head is not None:
-            self._status = _CLIENT_CLOSED
-            self._record(self._call)
+            self._log(_CLIENT_CLOSED, 0, self._call)
         super()._forget()
 
-    def _record(self, call: Call | None) -> None:
-        now, head = monotonic_ns(), self._head
-        if head is not self._described:  # clients repeat their heads
-            self._describe(head)
-        model = None if head is None else head.request_head
-        self._head = self._events = None
-        self._access.record(
-            (
-                now,
-                self._subject,
-                self._version or (0 if model is None else model.version),
-                self._request_id,
-                self._status,
-                self._received,
-                self._sent,
-                now - self._first_ns,
-                getattr(call, "queue_ns", 0),
-                getattr(call, "phases", NO_PHASES),
-                getattr(call, "joined", ()),
-                "" if model is None else model.traceparent,
-            )
-        )
+    def _log(self, status: int, sent: int, call: object) -> None:
+        """Log the request that has ended."""
+        line = self._line
+        if self._head is not line.head or line.answered != line.version:
+            line.describe(self._head, line.answered, self._transport)
+        subject = line.subject_of(line.request_id, status, sent)
+        line.access.record(subject, self._began_ns or self._received_ns, *_times_of(call), line.traceparent)
+        line.request_id, line.answered, line.events = "", 0, None
 
-    def _describe(self, head: HttpHead | None) -> None:
-        self._described = head
-        peer = address_of(self._transport.get_extra_info("peername"))
-        model = "" if head is None or head.request_head is None else head.request_head.model_name
-        operation = "" if head is None else f"{head.method} {head.path.decode('latin-1')}"
-        self._subject = self._access.subject(peer, "http", operation, model)
+
+class _Line:
+    """What the lines of one connection have in common. Clients repeat their requests: that of the latest is kept.
+
+    `subject` is that of an answer of `sent` bytes to a request with the `head`, by that version of its model.
+    `request_id`, `answered` (the version) and `events` are those of a request other than a plain infer request.
+    """
+
+    __slots__ = (
+        "_body", "_caller", "_received", "access", "answered", "events", "head", "request_id", "sent", "subject",
+        "traceparent", "version",
+    )  # fmt: skip
+
+    def __init__(self, access: AccessLog) -> None:
+        self.access = access
+        self._caller = self.subject = self.traceparent = self.request_id = ""
+        self._body = self._received = self.version = self.answered = 0
+        self.sent = -1
+        self.head: HttpHead | object | None = self
+        self.events: EventSink | None = None
+
+    def note_body(self, size: int) -> None:
+        """The next request has a body of that size, which its head may not say."""
+        self._body = size
+        self.head = self
+
+    def describe(self, head: HttpHead | None, version: int, transport: asyncio.Transport) -> None:
+        """Requests have that head from now on, and are answered by that version, 0 for none."""
+        model = None if head is None else head.request_head
+        self._caller = self.access.caller(
+            address_of(transport.get_extra_info("peername")),
+            "http",
+            "" if head is None else f"{head.method} {head.path.decode('latin-1')}",
+            "" if model is None else model.model_name,
+            version or (0 if model is None else model.version),
+        )
+        self._received = 0 if head is None else head.length or self._body
+        self.traceparent = "" if model is None else model.traceparent
+        self.head, self.version, self.sent, self._body = head, version, -1, 0
+
+    def subject_of(self, request_id: str, status: int, sent: int) -> str:
+        """The subject of such an answer."""
+        subject = self.access.subject(self._caller, request_id, status, self._received, sent)
+        if status == 200 and not request_id:
+            self.subject, self.sent = subject, sent
+        return subject
+
+
+def _times_of(call: object) -> tuple[int, tuple[int, int, int], tuple[Any, ...]]:
+    """How long a request waited, the times of its phases, and its batch, as far as its call has them."""
+    return getattr(call, "queue_ns", 0), getattr(call, "phases", NO_PHASES), getattr(call, "joined", ())
 
 
 class _NotingSink:
-    """A sink of outcomes that shows each of them to `note` first."""
+    """A sink of outcomes that notes the version of each of them for the line first."""
 
-    __slots__ = ("_note", "_sink")
+    __slots__ = ("_line", "_sink")
 
-    def __init__(self, note: Callable[[Outcome], None], sink: TakesOutcomes) -> None:
-        self._note = note
+    def __init__(self, line: _Line, sink: TakesOutcomes) -> None:
+        self._line = line
         self._sink = sink
 
     def deliver(self, outcome: Outcome) -> None:
         """Take an outcome."""
-        self._note(outcome)
+        self._line.answered = getattr(outcome, "version", 0) or self._line.answered
         self._sink.deliver(outcome)

@@ -295,6 +295,7 @@ class Connection(asyncio.BufferedProtocol):
     def _finish(self) -> None:
         """The response is written: continue with the next request, or close."""
         self._busy = False
+        self._began_ns = 0
         self._watch.moved = self._loop.time()
         self._watch.began = 0.0
         if self._reader.reserved:

@@ -51,7 +51,7 @@ class GenerationApp:
             if len(body) > LARGE_BYTES:
                 request = await while_connected(inference.decode_large_generate(request_head, body), receive)
             else:
-                request = inference.decode_generate(request_head, body)
+                request = inference.decode_generate(request_head, body, monotonic_ns())
             del body
             trace.begin(request, request_head, received_ns)
             request_id = request.id

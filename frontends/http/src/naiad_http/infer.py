@@ -36,9 +36,13 @@ class Inference:
         self._generate_decoder = GenerateDecoder(max_input_size, server.model_config)
         self._encoder = Encoder(self._batches, server.labels, max_json_output)
 
-    def decode(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> tuple[Request, ResponseForm]:
-        """The request in that body and the requested form of its response. Raises NaiadError."""
-        received_ns = monotonic_ns()
+    def decode(
+        self, request_head: RequestHead, front: Buffer, rest: Buffer, received_ns: int
+    ) -> tuple[Request, ResponseForm]:
+        """The request in that body, complete since `received_ns`, and the requested form of its response.
+
+        Raises NaiadError.
+        """
         try:
             request, form = self._decoder.decode(request_head, front, rest)
         except InvalidArgumentError:
@@ -73,11 +77,10 @@ class Inference:
     async def decode_large_generate(self, request_head: RequestHead, body: Buffer) -> Request:
         """As `decode_generate`, on a thread. Looks the model up first."""
         self._server.model_config(request_head.model_name, request_head.version)
-        return await self.threads.run(partial(self.decode_generate, request_head, body))
+        return await self.threads.run(partial(self.decode_generate, request_head, body, monotonic_ns()))
 
-    def decode_generate(self, request_head: RequestHead, body: Buffer) -> Request:
-        """The request in the body of `generate` or `generate_stream`. Raises NaiadError."""
-        received_ns = monotonic_ns()
+    def decode_generate(self, request_head: RequestHead, body: Buffer, received_ns: int) -> Request:
+        """The request in the body of `generate` or `generate_stream`, as `decode`. Raises NaiadError."""
         try:
             request = self._generate_decoder.decode(request_head, body)
         except InvalidArgumentError:

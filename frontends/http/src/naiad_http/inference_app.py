@@ -98,7 +98,7 @@ class InferenceApp:
         if inference.is_large(request_head, front, rest):
             charge.reserve(inference.decoded_bytes(request_head, front))
             return await inference.decode_large(request_head, front, rest)
-        return inference.decode(request_head, bytes(front), rest)
+        return inference.decode(request_head, bytes(front), rest, monotonic_ns())
 
     async def _decompress(self, body: Buffer, coding: str) -> Buffer:
         if len(body) <= _FEW_COMPRESSED:

@@ -49,6 +49,8 @@ class HttpProtocol(Connection):
         self._call: Call | None = None
         self._deliver: Callable[[Outcome], None] | None = None  # receives the outcomes of the call
         self._cycle: AsgiCycle | None = None
+        self._head: HttpHead | None = None  # of the request in flight
+        self._received_ns = 0  # when that was complete
         self._tracing = context.inference.tracing
         self._trace: Trace | None = None
         self._encoding: CodecJob[Any] | None = None  # of a response that a thread encodes
@@ -75,7 +77,8 @@ class HttpProtocol(Connection):
             deliver(ShuttingDownError("the server stopped before the model had answered; try again later"))
 
     def _start(self, message: Message) -> None:
-        head = message.head
+        self._head = head = message.head
+        self._received_ns = monotonic_ns()
         if head.direct and head.request_head is not None:
             if head.length > LARGE_BYTES or head.chunked:
                 self._start_large(head.request_head, message)
@@ -95,7 +98,7 @@ class HttpProtocol(Connection):
             end_trace(self._trace)
         if self._encoding is not None:
             self._encoding.cancel()
-        self._call = self._deliver = self._cycle = self._trace = self._encoding = None
+        self._head = self._call = self._deliver = self._cycle = self._trace = self._encoding = None
         super()._finish()
 
     def _forget(self) -> None:
@@ -104,7 +107,7 @@ class HttpProtocol(Connection):
         if self._encoding is not None:
             self._encoding.cancel()
         call, cycle = self._call, self._cycle
-        self._call = self._deliver = self._cycle = self._trace = self._encoding = None
+        self._head = self._call = self._deliver = self._cycle = self._trace = self._encoding = None
         if call is not None:
             call.cancel()
         if cycle is not None:
@@ -116,19 +119,18 @@ class HttpProtocol(Connection):
     def _start_inference(self, request_head: RequestHead, message: Message) -> None:
         request: Request | None = None
         deliver: Callable[[Outcome], None]
-        began_ns, self._began_ns = self._began_ns, 0
-        received_ns = monotonic_ns() if self._tracing.active else 0
+        received_ns = self._received_ns
         try:
             if request_head.action == "infer":
-                request, form = self._context.inference.decode(request_head, message.front, message.rest)
-                if received_ns:
-                    self._begin_trace(request, message.head, began_ns, received_ns)
+                request, form = self._context.inference.decode(request_head, message.front, message.rest, received_ns)
+                if self._tracing.active:
+                    self._begin_trace(request, message.head)
                 deliver = partial(self._deliver_response, request, form)
                 call = self._context.submit(request, deliver)
             else:
-                request = self._context.inference.decode_generate(request_head, message.front)
-                if received_ns:
-                    self._begin_trace(request, message.head, began_ns, received_ns)
+                request = self._context.inference.decode_generate(request_head, message.front, received_ns)
+                if self._tracing.active:
+                    self._begin_trace(request, message.head)
                 deliver = self._sink(request_head, request.id, message.head.http_version).deliver
                 call = self._context.submit(request, deliver, streams=True)
         except NaiadError as error:
@@ -162,22 +164,25 @@ class HttpProtocol(Connection):
         except LargeOutput:
             inference = self._context.inference
             work = partial(inference.encode_large, outcome, request, form)
-            self._encoding = inference.threads.submit(work, self._write_encoded, self._loop)
+            write = partial(self._write_encoded, request, outcome)
+            self._encoding = inference.threads.submit(work, write, self._loop)
             return
         if type(encoded) is Encoded:
-            self._write_success(encoded)
+            self._write_success(request, outcome, encoded)
         else:
-            self._write_encoded(encoded)
+            self._write_encoded(request, outcome, encoded)
 
-    def _write_encoded(self, encoded: Encoded | HttpResponse | BaseException) -> None:
+    def _write_encoded(
+        self, request: Request, outcome: Outcome, encoded: Encoded | HttpResponse | BaseException
+    ) -> None:
         if isinstance(encoded, BaseException):  # no encoder may raise these; SystemExit of a model's object for one
             encoded = unexpected(InternalError(f"{type(encoded).__name__} while the answer was encoded"))
         if isinstance(encoded, HttpResponse):
             self._respond(encoded)
         else:
-            self._write_success(encoded)
+            self._write_success(request, outcome, encoded)
 
-    def _write_success(self, encoded: Encoded) -> None:
+    def _write_success(self, _request: Request, _outcome: Outcome, encoded: Encoded) -> None:
         if self._stopping:
             self._keep_alive = False
         if self._trace is not None:
@@ -212,10 +217,11 @@ class HttpProtocol(Connection):
         if self._call is not None and self._encoding is None and not self._flow.write_paused:
             self._call.resume()
 
-    def _begin_trace(self, request: Request, head: HttpHead, began_ns: int, received_ns: int) -> None:
+    def _begin_trace(self, request: Request, head: HttpHead) -> None:
         if head.request_head is not None:
             scope = partial(asgi_scope, head, self._transport)
-            began_ns = began_ns or received_ns
+            received_ns = self._received_ns
+            began_ns = self._began_ns or received_ns
             self._trace = begin_trace(self._tracing, request, head.request_head, scope, began_ns, received_ns)
 
     def _record_send_start(self, status: int) -> None:
@@ -241,8 +247,11 @@ class HttpProtocol(Connection):
 
     def _start_application(self, message: Message) -> None:
         headers = self._state.default_headers
-        cycle = AsgiCycle(message, self._transport, self._flow, headers, self._decide_keep_alive(), self._finish)
+        cycle = AsgiCycle(message, self._transport, self._flow, headers, self._decide_keep_alive(), self._end_cycle)
         self._cycle = cycle
         task = self._loop.create_task(cycle.run_asgi(self._config.loaded_app))
         self._state.tasks.add(task)
         task.add_done_callback(self._state.tasks.discard)
+
+    def _end_cycle(self) -> None:
+        self._finish()

@@ -178,7 +178,7 @@ def test_without_its_options_there_is_no_tls():
             },
             "--http-root-cert: '{folder}/server.key' holds no certificates",
         ),
-        ({"http-server-cert": "server.pem"}, "--http-server-cert is given, but HTTP is to be served in the clear"),
+        ({"http-server-cert": "server.pem"}, "--http-server-cert is given"),
         ({"http-root-cert": "root.pem"}, "add --http-use-ssl"),
     ],
 )

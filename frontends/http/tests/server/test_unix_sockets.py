@@ -90,7 +90,7 @@ def test_the_path_of_another_server_is_not_taken(run, make_server, path):
 def test_a_file_that_is_no_socket_stays_what_it_is(run, make_server, path):
     path.write_text("precious")
 
-    with pytest.raises(UnavailableError, match="a file that is not a socket is there"):
+    with pytest.raises(UnavailableError, match="not a socket"):
         run(make_server().start())
 
     assert path.read_text() == "precious"
@@ -110,7 +110,7 @@ def test_a_file_that_has_come_into_its_path_is_left_there(run, make_server, path
 @pytest.mark.parametrize(
     ("address", "kind", "message"),
     [
-        ("unix:", InvalidArgumentError, "'unix:' is without a path"),
+        ("unix:", InvalidArgumentError, "unix:"),
         ("unix:/no/such/folder/naiad.sock", UnavailableError, "No such file or directory"),
         ("unix:/" + "x" * 300, UnavailableError, "too long"),
     ],

@@ -1,0 +1,83 @@
+"""Lines of the access log as text and as JSON. What requests have in common is formatted once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from json.encoder import encode_basestring
+from time import gmtime, strftime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The parts of a line: time, subject, the microseconds in all, `queue`, those in the queue, and the end.
+
+    `time` is the first with `{}` for the time. `caller` makes a part of the subject of the peer, the protocol, the
+    operation, the model and its version, `subject` the subject of that, the id, the status and the bytes of the request
+    and the answer, `end` the end of the microseconds of compute, the batch and the trace id.
+    """
+
+    time: str
+    queue: str
+    caller: Callable[[str, str, str, str, int], str]
+    subject: Callable[[str, str, int | str, int, int], str]
+    end: Callable[[int, tuple[Any, ...], str], str]
+
+
+def utc(seconds: int) -> str:
+    """The time so many seconds after the epoch, as ISO 8601 has it, without a time zone."""
+    return strftime("%Y-%m-%dT%H:%M:%S", gmtime(seconds))
+
+
+def _text_caller(peer: str, protocol: str, operation: str, model: str, version: int) -> str:
+    return f"{_word(peer)} {protocol} {_word(operation)} model={_word(model)} version={version or '-'}"
+
+
+def _text_subject(caller: str, name: str, status: int | str, received: int, sent: int) -> str:
+    return f"{caller} id={_word(name)} status={status} received={received} sent={sent} total_us="
+
+
+def _text_end(compute_us: int, batch: tuple[Any, ...], trace: str) -> str:
+    size, reason = batch or ("-", "")
+    return f" compute_us={compute_us} batch={size} closed={_word(str(reason))} trace={_word(trace)}\n"
+
+
+def _json_caller(peer: str, protocol: str, operation: str, model: str, version: int) -> str:
+    texts = map(encode_basestring, (peer, protocol, operation))
+    return '"peer":{},"protocol":{},"operation":{},"model":{},"version":{}'.format(
+        *texts, _text_or_null(model), version or "null"
+    )
+
+
+def _json_subject(caller: str, name: str, status: int | str, received: int, sent: int) -> str:
+    shown = status if type(status) is int else encode_basestring(str(status))
+    return (
+        f'{caller},"id":{_text_or_null(name)},"status":{shown},"received_bytes":{received},"sent_bytes":{sent},'
+        '"total_us":'
+    )
+
+
+def _json_end(compute_us: int, batch: tuple[Any, ...], trace: str) -> str:
+    size, reason = batch or ("null", "")
+    return (
+        f',"compute_us":{compute_us},"batch_size":{size},"closed":{_text_or_null(str(reason))},'
+        f'"trace_id":{_text_or_null(trace)}}}\n'
+    )
+
+
+def _text_or_null(text: str) -> str:
+    return encode_basestring(text) if text else "null"
+
+
+def _word(text: str) -> str:
+    """The text, in quotes unless it is one printable word, so that a client cannot forge a line; "-" for none."""
+    if text.isalnum():
+        return text
+    if text.isprintable() and not any(sign in text for sign in ' "=\\'):
+        return text or "-"
+    return encode_basestring(text)
+
+
+FORMS = {
+    "text": Form("{} ", " queue_us=", _text_caller, _text_subject, _text_end),
+    "json": Form('{{"time":"{}",', ',"queue_us":', _json_caller, _json_subject, _json_end),
+}
