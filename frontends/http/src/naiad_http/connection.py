@@ -27,7 +27,6 @@ GOODBYE_SECONDS = 1.0
 _MOST_UNSENT = 65536
 """Unsent bytes at which the model waits for the client; asyncio's default suits TCP, for TLS it is eight times this."""
 
-
 _CONTROL = (b"/v2/health/", b"/v2/repository/")
 """The paths that are served on connections above the limit."""
 
