@@ -53,6 +53,44 @@ def test_add_sub_answers_through_the_server(folder):
     assert [answer["OUTPUT1"][0, 0] for answer in answers] == [-1, 0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("kind", ["def", "async def"])
+@pytest.mark.parametrize("policy", ["", "model_transaction_policy { decoupled: true }"])
+def test_an_input_that_the_request_has_not_is_named_with_those_that_it_has(folder, kind, policy):
+    folder.write(
+        f"""
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            {kind} execute(self, requests):
+                return pb_utils.get_input_tensor_by_name(requests[0], "INPUT").as_numpy()
+        """,
+        CONFIG + policy,
+    )
+
+    with serve(folder.path) as client, pytest.raises(ModelFailedError) as raised:
+        list(client.stream(INPUT0=np.ones((1, 16)), INPUT1=np.ones((1, 16))))
+
+    assert "'NoneType' object has no attribute 'as_numpy'; " in str(raised.value)
+    assert "/1/model.py:5: 'INPUT' is not an input of this request, which has INPUT0, INPUT1" in str(raised.value)
+
+
+def test_an_error_that_has_nothing_to_do_with_a_missing_input_does_not_name_it(folder):
+    folder.write(
+        """
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                if pb_utils.get_input_tensor_by_name(requests[0], "OPTIONAL") is None:
+                    raise TypeError("something else")
+        """,
+        CONFIG,
+    )
+
+    with serve(folder.path) as client, pytest.raises(ModelFailedError, match=r"TypeError: something else$"):
+        client.infer(INPUT0=np.ones((1, 16)), INPUT1=np.ones((1, 16)))
+
+
 def test_a_response_with_an_error_fails_its_request_alone(folder, batch_of):
     body = """error = pb_utils.TritonError("no such thing", pb_utils.TritonError.NOT_FOUND)
 return [

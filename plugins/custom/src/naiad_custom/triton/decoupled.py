@@ -11,7 +11,7 @@ from naiad.errors import ModelFailedError, NaiadError
 from naiad_custom.asynchronous import why_cancelled
 from naiad_custom.context import PythonContext
 from naiad_custom.failures import Failures
-from naiad_custom.triton.execution import ExecutionScope, enter_scope, leave_scope
+from naiad_custom.triton.execution import ExecutionScope, enter_scope, explain_missing_input, leave_scope
 from naiad_custom.triton.instance import TritonInstance
 from naiad_custom.triton.request import InferenceRequest, received_requests
 from naiad_custom.triton.sender import InferenceResponseSender
@@ -56,6 +56,9 @@ class DecoupledInstance(TritonInstance):
             if inspect.iscoroutine(answer):
                 running = self._start(self._watched(answer, requests))
                 return running if self._is_iterative else [None] * len(requests)
+        except (AttributeError, TypeError) as error:
+            explain_missing_input(error)
+            raise
         finally:
             leave_scope(token)
         self._check(answer)
@@ -67,6 +70,8 @@ class DecoupledInstance(TritonInstance):
         except asyncio.CancelledError:
             _fail(requests, why_cancelled([request._request for request in requests]))
         except BaseException as error:  # noqa: BLE001 - a model may raise anything, and nobody else tells its callers
+            if isinstance(error, (AttributeError, TypeError)):
+                explain_missing_input(error)
             _fail(requests, self._failures.of(error, requests[0]._request))
         else:
             return _released(requests)

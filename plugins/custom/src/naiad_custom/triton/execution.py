@@ -1,5 +1,6 @@
 """The execution scope of a Python model: which calls to other models (BLS) it may make now, and for which requests."""
 
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -13,10 +14,13 @@ from naiad_kit.calls import ModelCalls
 class ExecutionScope:
     """The model executes these requests; without `models` it is initialized or finalized, and may call no model.
 
-    Cheap to create: there is one per batch, and most models make no calls.
+    Cheap to create: there is one per batch, and most models make no calls. `missing` says which input the model read
+    last that its request has not; it is there only once there is one.
     """
 
-    __slots__ = ("_calls", "_models", "_requests")
+    __slots__ = ("_calls", "_models", "_requests", "missing")
+
+    missing: str
 
     def __init__(self, models: ModelCalls | None, requests: Sequence[Request] = ()) -> None:
         self._models = models
@@ -56,6 +60,21 @@ leave_scope = _current.reset
 def current_scope() -> ExecutionScope | None:
     """The scope of the running code, None for a thread of the model's own."""
     return _current.get()
+
+
+def note_missing_input(name: str, request: Request) -> None:
+    """The running code has read an input of that name, which the request has not: Triton's API returns None for it."""
+    scope = _current.get()
+    if scope is not None and scope is not _NO_CALLS:
+        scope.missing = f"'{name}' is not an input of this request, which has {', '.join(sorted(request.inputs))}"
+
+
+def explain_missing_input(error: AttributeError | TypeError) -> None:
+    """Append to an error that None has caused where it came from, if the model has read an input that is missing."""
+    missing = getattr(_current.get(), "missing", "")
+    if missing and "NoneType" in str(error):
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        error.args = (f"{error}; {frame.filename}:{frame.lineno}: {missing}",)
 
 
 def calls_in(created_in: ExecutionScope | None) -> ModelCalls:

@@ -9,7 +9,14 @@ from typing import Any, TypeVar
 from naiad.backend import RESCHEDULE, Answer, Batch, Reply, Reschedule
 from naiad.errors import ModelFailedError, NaiadError
 from naiad_custom.loops import LoopThread
-from naiad_custom.triton.execution import ExecutionScope, current_scope, enter_scope, leave_scope, outside_of_execute
+from naiad_custom.triton.execution import (
+    ExecutionScope,
+    current_scope,
+    enter_scope,
+    explain_missing_input,
+    leave_scope,
+    outside_of_execute,
+)
 from naiad_custom.triton.readiness import reason_of
 from naiad_custom.triton.replies import reply_of
 from naiad_custom.triton.request import (
@@ -57,6 +64,9 @@ class TritonInstance:
             responses = self._execute(requests)
             if type(responses) is not list:
                 responses = self._list_of(responses, requests)
+        except (AttributeError, TypeError) as error:
+            explain_missing_input(error)
+            raise
         finally:
             senders.close()
             leave_scope(token)

@@ -13,7 +13,7 @@ from naiad.types import Trace
 from naiad_custom.triton import arguments
 from naiad_custom.triton.calling import ResponseIterator, at_once, begun, executed, streamed
 from naiad_custom.triton.errors import TritonModelException
-from naiad_custom.triton.execution import ExecutionScope, calls_in, current_scope
+from naiad_custom.triton.execution import ExecutionScope, calls_in, current_scope, note_missing_input
 from naiad_custom.triton.memory import MemoryType, PreferredMemory
 from naiad_custom.triton.response import InferenceResponse
 from naiad_custom.triton.sender import InferenceResponseSender, Senders
@@ -272,4 +272,7 @@ def get_input_tensor_by_name(inference_request: InferenceRequest, name: str | by
     tensors = inference_request._inputs
     if tensors is None:  # they are made when first asked for; later calls give the same objects
         tensors = inference_request._inputs = received_tensors(inference_request._request.inputs)
-    return tensors.get(name)
+    tensor = tensors.get(name)
+    if tensor is None:
+        note_missing_input(name, inference_request._request)
+    return tensor
