@@ -57,7 +57,7 @@ async def test_an_instance_that_fails_to_listen_goes_on(tmp_path: Path, caplog: 
 
         assert await ask(server, 2, flags="start end") == 2
 
-    assert "failed to take note that sequence 7 is over" in caplog.text
+    assert "sequence 7 is over" in caplog.text
 
 
 @pytest.mark.parametrize("execute_on", ["thread", "event_loop"])
@@ -93,7 +93,7 @@ async def test_a_request_that_is_taken_back_takes_its_sequence_along(tmp_path: P
         second, third = (asyncio.ensure_future(ask(server, 1)) for _ in range(2))
         await asyncio.sleep(0)
         second.cancel()
-        with pytest.raises(RequestCancelledError, match="an earlier request of its sequence was taken back"):
+        with pytest.raises(RequestCancelledError, match="earlier request"):
             await third
         backend.release()
         assert await executing == 2

@@ -95,7 +95,7 @@ def test_every_invalid_value_is_reported_with_its_position(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("config", "beads", "message"),
     [
-        ("", None, "at least one version must be available"),
+        ("", None, "version policy"),
         ("", "unreadable", "beads.txt cannot be read"),
         ("", "many", "ValueError: invalid literal"),
         (

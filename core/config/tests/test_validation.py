@@ -231,7 +231,7 @@ def test_dynamic_batching_rules(text, path, phrase):
             """[ { rate_limiter { resources { name: "R" } } },
                  { rate_limiter { resources { name: "R" global: true } } } ]""",
             "instance_group[1].rate_limiter.resources[0]",
-            'Resource "R" is present as both global and device-specific resource in the model configuration.',
+            'Resource "R" is present as both global and device-specific',
         ),
     ],
 )

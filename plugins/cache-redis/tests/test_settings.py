@@ -14,7 +14,7 @@ from naiad_cache_redis.factory import RedisCaching, RedisSettings
         ({"port": "http"}, "cache 'redis': port=http is invalid"),
         ({"port": "65536"}, "port=65536 is invalid"),
         ({"db": "first"}, "db=first is invalid"),
-        ({"db": "-1"}, "db=-1 is invalid: it must not be negative"),
+        ({"db": "-1"}, "db=-1 is invalid"),
         ({"socket_timeout": "soon"}, "socket_timeout=soon is invalid: it must be a whole number"),
         ({"pool_size": "many"}, "pool_size=many is invalid"),
         ({"cacert": "/nowhere.pem"}, "cacert=/nowhere.pem is invalid: there is no such file"),

@@ -38,7 +38,7 @@ def test_every_parameter_is_read():
             "'intra_op_thread_count' cannot be 'many': it must be a whole number",
         ),
         (config_of(intra_op_thread_cout="3"), "did you mean 'intra_op_thread_count'?"),
-        (config_of("optimization { graph { level: 7 } }"), "there is no graph optimisation level 7"),
+        (config_of("optimization { graph { level: 7 } }"), "optimisation level 7"),
         (
             config_of('optimization { execution_accelerators { gpu_execution_accelerator { name: "tensorrt" } } }'),
             "there are no execution accelerators for nets of Caffe2",

@@ -143,7 +143,7 @@ def test_an_unknown_backend_s_error_names_the_folder_that_was_searched(
     with pytest.raises(NaiadError) as raised, serving(backends, folder):
         pass
 
-    assert f"needs the backend '{backend}', which no installed plugin offers" in str(raised.value)
+    assert f"needs the backend '{backend}'" in str(raised.value)
     assert said.format(backends) in str(raised.value)
 
 

@@ -147,7 +147,7 @@ def test_without_a_server_there_are_no_models_to_look_after(folder, batch_of, ca
     folder.write_triton(f"pb_utils.{call}")
     instance = folder.instance()
 
-    with pytest.raises(TritonModelException, match=r"no server has loaded cannot .* model 'other'"):
+    with pytest.raises(TritonModelException, match="model 'other'"):
         instance.execute(batch_of({"X": [1]}))
 
 
@@ -161,7 +161,7 @@ def test_without_a_server_a_call_to_another_model_is_answered_with_an_error(fold
     (answer,) = folder.instance().execute(batch_of({"X": [1]}))
 
     assert isinstance(answer, UnsupportedError)
-    assert "no server has loaded cannot call model 'other'" in str(answer)
+    assert "cannot call model 'other'" in str(answer)
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_all_bad_values_are_reported_at_once():
 
 
 def test_an_unknown_graph_level_is_refused():
-    with pytest.raises(ConfigError, match="there is no graph optimisation level 3"):
+    with pytest.raises(ConfigError, match="optimisation level 3"):
         run_settings(parse_text("optimization { graph { level: 3 } }"), {})
 
 

@@ -33,7 +33,7 @@ async def test_an_ensemble_needs_a_version_folder_that_may_be_empty(chain: Parts
     (chain.root / "e" / "1").rmdir()
 
     async with explicit(chain) as server:
-        with pytest.raises(InvalidArgumentError, match="at least one version must be available"):
+        with pytest.raises(InvalidArgumentError, match="version policy"):
             await server.load("e")
 
 
@@ -76,7 +76,7 @@ async def test_a_model_that_fails_to_load_fails_its_ensembles_with_its_reason(ch
 
     async with chain.serving() as server:
         assert "ensemble 'e' depends on 'ten' which has no loaded version." in reason(server, "e")
-        assert "'max_batch_size' must be non-negative value" in reason(server, "e")
+        assert "max_batch_size" in reason(server, "e")
         assert "ensemble 'f' depends on 'e' which has no loaded version." in reason(server, "f")
         assert not server.ready().ready
         with pytest.raises(ModelNotReadyError, match="depends on 'ten'"):
@@ -164,7 +164,7 @@ async def test_warmup_of_an_ensemble_is_refused(chain: Parts) -> None:
     chain.write("e", config + ' model_warmup { name: "w" batch_size: 1 }')
 
     async with explicit(chain) as server:
-        with pytest.raises(InvalidArgumentError, match="model_warmup can not be specified for ensemble 'e'"):
+        with pytest.raises(InvalidArgumentError, match="model_warmup"):
             await server.load("e")
 
 

@@ -71,7 +71,7 @@ def test_accelerators_are_read():
 @pytest.mark.parametrize(
     ("written", "parameters", "message"),
     [
-        ("", {"TF_NUM_INTRA_THREADS": "-1"}, "it must not be negative"),
+        ("", {"TF_NUM_INTRA_THREADS": "-1"}, "'TF_NUM_INTRA_THREADS' cannot be '-1'"),
         ("", {"TF_NUM_INTER_THREADS": "two"}, "it must be a whole number"),
         ("", {"TF_USE_PER_SESSION_THREADS": "perhaps"}, "cannot be 'perhaps'"),
         ("", {"TF_SIGNATURE_DEFF": "x"}, "did you mean 'TF_SIGNATURE_DEF'?"),

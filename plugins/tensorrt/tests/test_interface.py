@@ -66,7 +66,7 @@ def test_an_engine_with_fixed_shapes_does_not_batch(workbench, machine):
     config = workbench.load().config
 
     assert (config.max_batch_size, config.input[0].dims, config.output[0].dims) == (0, (2, 4), (2,))
-    with pytest.raises(ConfigError, match="autofill failed for model 'm': model does not support batching"):
+    with pytest.raises(ConfigError, match="does not support batching"):
         workbench.complete("max_batch_size: 2")
 
 

@@ -41,5 +41,5 @@ async def test_an_unknown_backend_s_error_has_what_the_source_says(tmp_path: Pat
     async with running(tmp_path, FakeBackend(), _Source()) as server:
         (entry,) = server.index()
 
-    assert "needs the backend 'elsewhere', which no installed plugin offers" in entry.reason
+    assert "needs the backend 'elsewhere'" in entry.reason
     assert "The attic has no elsewhere." in entry.reason

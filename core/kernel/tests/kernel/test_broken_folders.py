@@ -101,7 +101,7 @@ def labels(name: str) -> Callable[[Path], None]:
 
 
 BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
-    "empty": (empty, "at least one version must be available"),
+    "empty": (empty, "version policy"),
     "no version": (only_a_configuration, "it has no version folder, such as 1/"),
     "file for a version": (a_file_for_a_version, "it has no version folder"),
     "no proper version": (versions_that_are_none, "it has no version folder"),
@@ -111,8 +111,8 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
     "dangling": (a_link_that_leads_nowhere, "is a symbolic link that leads to no folder"),
     "loop": (a_link_to_itself, "is a symbolic link that leads to no folder"),
     "folder for a config": (a_folder_for_a_configuration, "config.pbtxt: cannot be read: "),
-    "pipe for a config": (a_pipe_for_a_configuration, "it is not a regular file"),
-    "device for a config": (a_device_for_a_configuration, "it is not a regular file"),
+    "pipe for a config": (a_pipe_for_a_configuration, "config.pbtxt"),
+    "device for a config": (a_device_for_a_configuration, "config.pbtxt"),
     "dangling config": (a_configuration_link_that_leads_nowhere, "config.pbtxt: cannot be read: "),
     "looping config": (a_configuration_link_to_itself, "config.pbtxt: cannot be read: "),
     "binary config": (with_config(bytes(range(256))), "config.pbtxt"),

@@ -115,7 +115,7 @@ async def test_a_sender_that_the_model_forgets_after_the_last_step_fails_the_req
     await turns()
 
     assert sent(driven, "a")[:1] == [1]
-    assert "without saying that all is sent" in str(driven.outcomes["a"][-1])
+    assert "response sender" in str(driven.outcomes["a"][-1])
     assert driven.outstanding == 0
 
 
