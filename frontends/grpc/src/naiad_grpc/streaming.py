@@ -41,8 +41,7 @@ class InferStream:
 
     Responses of models that are not decoupled come in the order of their requests; the responses of a decoupled model
     to one request in the order in which it sends them, whatever else is in flight. An error is a response, unless the
-    caller wants errors to end the stream, or the deadline of the call has passed. `on_ready` is called when there is
-    something new to `take` or the stream is over; `on_room` when it may be no longer `full`.
+    caller wants errors to end the stream, or the deadline of the call has passed.
     """
 
     def __init__(
@@ -57,8 +56,8 @@ class InferStream:
         make_request: MakeRequest = StreamRequest,
     ) -> None:
         """`most` is the maximum size of a response in bytes; `encode_large` encodes responses that take too long."""
-        self.on_ready: Callable[[], None] = _nothing
-        self.on_room: Callable[[], None] = _nothing
+        self._on_ready: Callable[[], None] = _nothing
+        self._on_room: Callable[[], None] = _nothing
         self._server = server
         self._intake = intake
         self._encoder = encoder
@@ -77,6 +76,13 @@ class InferStream:
         self._order: deque[StreamRequest] = deque()
         self._finished = False
         self._failure: RpcError | None = None
+
+    def follow(self, on_ready: Callable[[], None], on_room: Callable[[], None]) -> None:
+        """Call `on_ready` when there is something new to `take` or the stream is over.
+
+        And call `on_room` when the stream may be no longer `full`.
+        """
+        self._on_ready, self._on_room = on_ready, on_room
 
     @property
     def full(self) -> bool:
@@ -126,7 +132,7 @@ class InferStream:
         """End the requests: the stream is over when all of them have their last response."""
         self._finished = True
         if self.over:
-            self.on_ready()
+            self._on_ready()
 
     def take(self) -> Message | None:
         """The buffers of the next message to send, None if there is none now. Raises RpcError if the stream failed."""
@@ -147,7 +153,7 @@ class InferStream:
         if self._failure is None:
             self._failure = error
             self._drop_requests()
-            self.on_ready()
+            self._on_ready()
 
     def cancel(self) -> None:
         """Cancel all requests: the caller is gone. May be called again."""
@@ -289,14 +295,14 @@ class InferStream:
             for each in self._open:
                 if each.decoupled and each.call is not None:
                     each.call.pause()
-        self.on_ready()
+        self._on_ready()
 
     def _resume_models(self) -> None:
         """Resume the models: the reader has caught up."""
         for stream_request in list(self._open):
             if stream_request.decoupled and stream_request.call is not None:
                 stream_request.call.resume()
-        self.on_room()
+        self._on_room()
 
     def _close(self, stream_request: StreamRequest) -> None:
         was_full = self.full
@@ -308,9 +314,9 @@ class InferStream:
             self._uncharged -= stream_request.size
         stream_request.end()
         if was_full:
-            self.on_room()
+            self._on_room()
         if self.over:
-            self.on_ready()
+            self._on_ready()
 
     def _drop_requests(self) -> None:
         self._finished = True
@@ -319,7 +325,7 @@ class InferStream:
         for stream_request in dropped:
             self._charge(stream_request, 0)
             stream_request.drop()
-        self.on_room()
+        self._on_room()
 
     def _charge(self, stream_request: StreamRequest, size: int) -> None:
         """Charge the request with `size` bytes from now on."""

@@ -34,7 +34,7 @@ async def run_stream(stream: InferStream, messages: AsyncIterator[bytes]) -> Asy
     Raises RpcError. Closing the generator cancels all requests in flight.
     """
     room, ready = Signal(), Signal()
-    stream.on_room, stream.on_ready = room.set, ready.set
+    stream.follow(ready.set, room.set)
     reading = asyncio.create_task(_read(stream, messages, room))
     try:
         while True:

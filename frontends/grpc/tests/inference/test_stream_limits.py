@@ -45,7 +45,7 @@ def test_a_request_to_a_model_that_streams_begins_paused_when_the_reader_is_slow
 
 def test_a_stream_is_full_while_too_many_requests_are_in_flight(stream, server, ask):
     changes = []
-    stream.on_room = lambda: changes.append(stream.full)
+    stream.follow(lambda: None, lambda: changes.append(stream.full))
     for _ in range(streaming.MOST_OPEN):
         assert not stream.full
         stream.feed(ask())

@@ -83,14 +83,13 @@ class Memory:
 class Connection:
     """One socket of the link. Everything but `receive` is for any thread.
 
-    `on_blocked`, where it is set, is called when a write would block, and `flush` is to be called when it would not;
-    without it, writing waits.
+    Writing waits until the socket takes what is written, unless `write_later` was called.
     """
 
-    def __init__(self, link: socket.socket, memory: Memory, on_blocked: Callable[[], None] | None = None) -> None:
+    def __init__(self, link: socket.socket, memory: Memory) -> None:
         self.socket = link
         self.memory = memory
-        self.on_blocked = on_blocked
+        self._on_blocked: Callable[[], None] | None = None
         self._lock = threading.RLock()
         self._is_writing = False
         self._writer = FrameWriter()
@@ -98,6 +97,10 @@ class Connection:
         self._buffers = [bytearray(_READ)]
         self._bytes = memoryview(self._buffers[0])
         self._announced: dict[int, Arena] = {}  # those of bodies
+
+    def write_later(self, on_blocked: Callable[[], None] | None) -> None:
+        """Call `on_blocked` when a write would block; `flush` is to be called when it would not. None: wait again."""
+        self._on_blocked = on_blocked
 
     def fileno(self) -> int:
         """The descriptor of the socket."""
@@ -188,7 +191,7 @@ class Connection:
 
     def close(self) -> None:
         """Close the socket, and the descriptors of frames that never came whole; free the buffer."""
-        self.on_blocked = None
+        self._on_blocked = None
         self.socket.close()
         _close(self._reader.unclaimed)
         self._buffers, self._bytes = [], memoryview(b"")
@@ -260,8 +263,8 @@ class Connection:
             try:
                 count = self.socket.sendmsg(buffers, ancillary, _AT_ONCE)
             except BlockingIOError:
-                if self.on_blocked is not None:
-                    self.on_blocked()
+                if self._on_blocked is not None:
+                    self._on_blocked()
                     return False
                 self._wait_to_write()
                 continue

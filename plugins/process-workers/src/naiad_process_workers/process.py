@@ -233,7 +233,7 @@ class ModelProcess:
                 self._group.close()
 
     def _finish(self, work: Connection) -> None:
-        work.on_blocked = None
+        work.write_later(None)
         work.socket.settimeout(SECONDS_TO_CLOSE)
         work.send(Kind.CLOSE, 0, Encoder(work).body())
         self._next(work, Kind.DONE)

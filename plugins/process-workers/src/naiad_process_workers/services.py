@@ -48,7 +48,7 @@ class ControlLink:
         self._lock = threading.Lock()
         self._over = False
         self._flushing = threading.Lock()
-        connection.on_blocked = self._blocked
+        connection.write_later(self._blocked)
         self._thread = threading.Thread(target=self._run, name=f"naiad-control-{context.config.name}", daemon=True)
         self._thread.start()
 

@@ -139,7 +139,7 @@ class ProcessWorker(InstanceWorker[ItemT]):
         instance.attach()
         work = instance.work
         work.socket.setblocking(False)
-        work.on_blocked = self._blocked
+        work.write_later(self._blocked)
         self.loop.add_reader(work.fileno(), self._read, instance)
         self.started.set_result(instance)
 

@@ -156,8 +156,7 @@ class MessageStreamCall(StreamingCall):
         self._pumping = False
         self._decoding: asyncio.Task[None] | None = None
         self._stream: MessageStream = operation.open(self.context())
-        self._stream.on_ready = self._pump
-        self._stream.on_room = self._advance
+        self._stream.follow(self._pump, self._advance)
 
     def sent(self) -> None:
         """All that was queued has been sent: take the next message."""
@@ -240,7 +239,7 @@ class MessageStreamCall(StreamingCall):
         decoding, self._decoding = self._decoding, None
         if decoding is not None:
             decoding.cancel()
-        self._stream.on_ready = self._stream.on_room = _nothing
+        self._stream.follow(_nothing, _nothing)
         self._stream.cancel()
 
     def _finish(self, failure: RpcError | None) -> None:

@@ -28,14 +28,14 @@ a function that cancels the call."""
 
 
 class MessageStream(Protocol):
-    """A call with streams in both directions, without tasks: messages in, messages out.
+    """A call with streams in both directions, without tasks: messages in, messages out."""
 
-    `on_ready` is called when there is something new to `take` or the stream is over, `on_room` when it may be no longer
-    `full`.
-    """
+    def follow(self, on_ready: Callable[[], None], on_room: Callable[[], None]) -> None:
+        """Call `on_ready` when there is something new to `take` or the stream is over.
 
-    on_ready: Callable[[], None]
-    on_room: Callable[[], None]
+        And call `on_room` when the stream may be no longer `full`.
+        """
+        ...
 
     @property
     def full(self) -> bool:
