@@ -118,7 +118,7 @@ def phases(earlier: Reading | None, now: Reading) -> list[Phase]:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One version at one moment: requests and errors a second, latencies in seconds, queue, mean items of a batch."""
+    """One version at one moment: requests and errors per second, latencies in seconds, queue, mean items of a batch."""
 
     at: float
     rate: float | None

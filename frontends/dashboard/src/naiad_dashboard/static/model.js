@@ -69,7 +69,7 @@ function Details({ details }) {
 // Charts
 
 const CHARTS = [
-  { title: "Requests and errors a second", format: number, lines: [["rate", "requests", "--accent"], ["errors", "errors", "--bad"]] },
+  { title: "Requests and errors per second", format: number, lines: [["rate", "requests", "--accent"], ["errors", "errors", "--bad"]] },
   { title: "Latency", format: seconds, lines: [["p50", "p50", "--accent"], ["p99", "p99", "--output"]] },
   { title: "Queue and in flight", format: number, lines: [["queue", "queued", "--queue"], ["in_flight", "in flight", "--accent"]] },
   { title: "Mean batch", format: number, lines: [["batch", "items", "--infer"]] },

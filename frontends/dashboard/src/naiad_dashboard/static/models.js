@@ -31,7 +31,7 @@ function Models() {
       <small>${shown.length} of ${rows.length}</small></div>`}
     <div class="scroll"><table class="models"><thead><tr>
       <th scope="col">Model</th><th scope="col">State</th><th scope="col" class="number">Requests / s</th>
-      <th scope="col"><span class="hidden">Requests a second, last minute</span></th>
+      <th scope="col"><span class="hidden">Requests per second, last minute</span></th>
       <th scope="col" class="number">p50</th><th scope="col" class="number">p99</th><th scope="col" class="number">Queue</th>
       <th scope="col" class="number">Mean batch</th><th scope="col" class="number">Errors</th><th scope="col" class="number">Instances</th>
     </tr></thead><tbody>${shown.map((row) => html`<${Row} key=${`${row.model} ${row.version}`} row=${row} />`)}</tbody></table></div>`;
