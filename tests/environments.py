@@ -8,12 +8,15 @@ import sys
 import sysconfig
 import venv
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+
+from .house.workspace import members
 
 INSTALLED = Path(sysconfig.get_path("purelib"))
 """The packages of the environment of the tests."""
@@ -26,6 +29,43 @@ from {module} import {function}
 sys.argv[0] = "{name}"
 sys.exit({function}())
 """
+
+
+BUILD = """
+import os, sys
+from hatchling.build import build_wheel
+target, *folders = sys.argv[1:]
+for folder in folders:
+    os.chdir(folder)
+    build_wheel(target)
+"""
+"""What pip does to build a wheel, for many in one process."""
+
+
+@dataclass(frozen=True)
+class Wheels:
+    """The wheels of all members, and the packages of an environment that they are installed in."""
+
+    folder: Path
+    packages: Path
+
+    def __getitem__(self, distribution: str) -> Path:
+        (path,) = self.folder.glob(f"{distribution.replace('-', '_')}-[0-9]*.whl")
+        return path
+
+
+def built_wheels(factory: pytest.TempPathFactory) -> Wheels:
+    """The wheels of this run of tests."""
+    folder = made_once(factory, "wheels", _build_and_install)
+    return Wheels(folder, packages_in(folder / "venv"))
+
+
+def _build_and_install(folder: Path) -> None:
+    """Build all wheels into the folder, and install them in an environment in it."""
+    subprocess.run([sys.executable, "-c", BUILD, folder, *(each.folder for each in members())], check=True)
+    python = empty(folder / "venv")
+    command = [UV, "pip", "install", "--quiet", "--python", python, "--no-index", "--no-deps", *folder.glob("*.whl")]
+    subprocess.run(command, check=True)
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
@@ -81,8 +121,8 @@ def members_of(names: Iterable[str]) -> list[str]:
 
 def link(distribution: str, target: Path, source: Path = INSTALLED) -> None:
     """Make a distribution that is installed in a folder of packages visible in another one."""
-    (found,) = metadata.distributions(name=distribution, path=[str(source)])
-    for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+    (installed,) = metadata.distributions(name=distribution, path=[str(source)])
+    for top in {file.parts[0] for file in installed.files or ()} - {"..", "__pycache__"}:
         if (target / top).exists():
             continue
         if top.endswith(".dist-info"):  # uv does not see one that is a link
@@ -110,27 +150,28 @@ def check(python: Path) -> None:
     subprocess.run([UV, "pip", "check", "--quiet", "--python", python], check=True)
 
 
-def with_members(folder: Path, members: Iterable[str], others: Iterable[str] = ()) -> Path:
+def with_members(folder: Path, members: Iterable[str], others: Iterable[str] = (), source: Path = INSTALLED) -> Path:
     """The command `naiad` of a new environment with these members and what they need, without the extras of any.
 
-    `others` are requirements besides, whose commands are there too.
+    `others` are requirements besides, whose commands are there too; `source` is the folder of packages that the members
+    come from, such as that of `Wheels`.
     """
-    members = members_of(["naiad-cli", *members])
     python, packages = empty(folder), packages_in(folder)
-    for member in members:
-        for distribution in (member, *needed(requires(member))):
+    for member in members_of(["naiad-cli", *members]):
+        link(member, packages, source)
+        write_commands(python, member, source)
+        for distribution in needed(requires(member)):
             link(distribution, packages)
     for distribution in needed(others):
         link(distribution, packages)
         write_commands(python, distribution)
-    write_commands(python, "naiad-cli")
     return python.with_name("naiad")
 
 
 def write_commands(python: Path, distribution: str, source: Path = INSTALLED) -> None:
     """Write the commands of a distribution beside the interpreter that runs them."""
-    (found,) = metadata.distributions(name=distribution, path=[str(source)])
-    for command in found.entry_points.select(group="console_scripts"):
+    (installed,) = metadata.distributions(name=distribution, path=[str(source)])
+    for command in installed.entry_points.select(group="console_scripts"):
         path = python.with_name(command.name)
         text = COMMAND.format(python=python, module=command.module, function=command.attr, name=command.name)
         path.write_text(text)
