@@ -75,8 +75,11 @@ class ModelRecord:
 
     def retired(self) -> None:
         """The model was unloaded on purpose; versions that still drain stay UNLOADING until they are done."""
-        self.unloaded, self.fingerprint, self.reason, self.reload_error = True, None, UNLOADED, ""
-        self.explicit, self.prepared, self.depends = False, None, ()
+        self.unloaded = True
+        self.reason, self.reload_error = UNLOADED, ""
+        self.fingerprint = None
+        self.explicit = False
+        self.prepared, self.depends = None, ()
         for version, state in self.states.items():
             if state.state != UNLOADING:
                 self.states[version] = VersionState(UNAVAILABLE, UNLOADED)

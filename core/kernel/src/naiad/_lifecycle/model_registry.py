@@ -27,8 +27,7 @@ class ModelRegistry:
 
     def find(self, name: str, version: int = 0) -> Servable:
         """The READY version, the largest for version 0. Raises NotFoundError or ModelNotReadyError with the reason."""
-        versions = self.serving_versions.get(name)
-        servable = versions.get(version) if versions is not None else None
+        servable = self.serving_versions.get(name, {}).get(version)
         if servable is not None:
             return servable
         record = self.records.get(name)

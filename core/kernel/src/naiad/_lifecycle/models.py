@@ -235,7 +235,8 @@ class Models(ModelRegistry):
             same = fingerprint is not None and fingerprint == record.fingerprint and not (config or record.overridden)
             if same and not (again and record.has_failed()):
                 return
-            record.unloaded, record.fingerprint, record.overridden, record.reason = False, fingerprint, bool(config), ""
+            record.unloaded, record.reason = False, ""
+            record.fingerprint, record.overridden = fingerprint, bool(config)
             held: Held = []
             try:
                 if files:

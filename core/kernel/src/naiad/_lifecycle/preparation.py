@@ -157,7 +157,8 @@ class Preparer:
             validator=_validator,
             stages=self._servable_stages,
         )
-        return PreparedDependent(contexts, factory.name, folder, factory.prepare(context))
+        servable = factory.prepare(context)
+        return PreparedDependent(contexts, factory.name, folder, servable, tuple(servable.dependencies))
 
     def _servable_stages(
         self, context: ModelContext, counters: VersionCounters, submit: Submit, proceed: Submit

@@ -1,7 +1,7 @@
 """Prepared models: configurations that were read, completed and checked, and what they hold until they are closed."""
 
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from naiad.backend import Backend, ModelContext, Placement
@@ -44,10 +44,7 @@ class PreparedDependent(_Contexts):
     kind: str
     folder: ModelFolder
     servable: PreparedServable
-    dependencies: tuple[str, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dependencies", tuple(self.servable.dependencies))  # on a loader thread: it may raise
+    dependencies: tuple[str, ...]
 
     @property
     def dependent(self) -> "PreparedDependent":
