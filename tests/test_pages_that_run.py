@@ -22,7 +22,7 @@ import naiad_custom
 from naiad_config.text import parse_text
 from naiad_testing import serve
 
-from .environments import with_members
+from .environments import built_wheels, check, with_members
 from .house.workspace import members
 from .reading import DOCS, NOT_RUN, PAGES, Block, Reader, blocks_of, packages_of
 
@@ -100,7 +100,10 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             more = [Requirement(text).name for text in packages if text.startswith("naiad-")]
             chosen = [name for name in (*installed, *more) if name != ON_DEMAND]
             others = [*packages, *BUILDING]
-            folders[key] = with_members(tmp_path_factory.mktemp("venv") / "venv", chosen, others).parent
+            wheels = built_wheels(tmp_path_factory)
+            naiad = with_members(tmp_path_factory.mktemp("venv") / "venv", chosen, others, wheels.packages)
+            check(naiad.with_name("python"))
+            folders[key] = naiad.parent
         return folders[key]
 
     return of_page

@@ -10,10 +10,8 @@ import email
 import os
 import shutil
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,11 +24,11 @@ from packaging.requirements import Requirement
 
 from .environments import (
     PIP,
-    UV,
+    Wheels,
+    built_wheels,
     check,
     empty,
     link,
-    made_once,
     members_of,
     needed,
     packages_in,
@@ -63,41 +61,9 @@ FRAMEWORKS = {
 """The extra that brings the framework of each plugin that has one."""
 
 
-BUILD = """
-import os, sys
-from hatchling.build import build_wheel
-target, *folders = sys.argv[1:]
-for folder in folders:
-    os.chdir(folder)
-    build_wheel(target)
-"""
-"""What pip does to build a wheel, for many in one process."""
-
-
-@dataclass(frozen=True)
-class Wheels:
-    """The wheels of all members, and the packages of an environment that they are installed in."""
-
-    folder: Path
-    packages: Path
-
-    def __getitem__(self, distribution: str) -> Path:
-        (path,) = self.folder.glob(f"{distribution.replace('-', '_')}-[0-9]*.whl")
-        return path
-
-
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
-    folder = made_once(tmp_path_factory, "wheels", build_and_install)
-    return Wheels(folder, packages_in(folder / "venv"))
-
-
-def build_and_install(folder: Path) -> None:
-    """Build all wheels into the folder, and install them in an environment in it."""
-    subprocess.run([sys.executable, "-c", BUILD, folder, *(each.folder for each in members())], check=True)
-    python = empty(folder / "venv")
-    command = [UV, "pip", "install", "--quiet", "--python", python, "--no-index", "--no-deps", *folder.glob("*.whl")]
-    subprocess.run(command, check=True)
+    return built_wheels(tmp_path_factory)
 
 
 @pytest.fixture
