@@ -109,7 +109,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(INSTALLED): $(PROJECTS) plugins/shared-memory/src/naiad_shared_memory/guard.c constraints.txt | $(BIN)/python
-	$(INSTALL) "What builds Naiad: 2 packages" -- editables hatchling
+	$(INSTALL) "What builds and installs Naiad: 3 packages" -- editables hatchling uv
 	$(INSTALL) "Naiad, its $(words $(MEMBERS)) members and what they need: about 60 packages, 120 MB" -- --no-build-isolation \
 		$(foreach member,$(MEMBERS),--editable $(if $(filter %/onnx,$(member)),'$(member)[cpu]',$(member)))
 	@touch $@

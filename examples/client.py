@@ -19,6 +19,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", default="localhost:8000", help="host and port of the server (default: %(default)s)")
     url = parser.parse_args().url
+    try:
+        urlopen(f"http://{url}/v2/health/live", timeout=10).close()
+    except OSError as error:
+        parser.exit(
+            1, f"no server answers at {url}: {error}; start one with 'make serve', or name another with --url\n"
+        )
     with client.InferenceServerClient(url) as server:
         for ask in (shapes, word_ids, celsius, nearest_city, journey, weather_card, add_sub, till, accumulator):
             announce(ask)

@@ -1,20 +1,27 @@
-"""Installs with pip for the Makefile, and shows what happens: the size before, each package, the size and time after.
+"""Installs for the Makefile, and shows what happens: the size before, each package, the size and time after.
 
-`python -m tests.installing TITLE -- ARGUMENT...` runs `pip install` with these arguments.
+`python -m tests.installing TITLE -- ARGUMENT...` runs `uv pip install` with these arguments, or `pip install` where
+uv is not in the environment or fails: pip takes a multiple of the time for the members.
 `python -m tests.installing --tests-of MEMBER...` installs what the tests of these members need and is not there.
 
 Runs with the standard library alone, in an environment that is still empty.
 """
 
+import os
 import re
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
-PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--constraint", "constraints.txt"]
+CONSTRAINED = ("--constraint", "constraints.txt")
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+UV = Path(sys.executable).with_name("uv")
+LIKE_PIP = ("--index-strategy", "unsafe-best-match")
+"""pip takes a version from whichever index has it."""
 OF_EVERY_MEMBER = (
     "hypothesis",
     "ml_dtypes",
@@ -63,9 +70,11 @@ MEGABYTES = {
 }
 """About how much a package and those that it needs are to download; others are 2."""
 
-_DOWNLOAD = re.compile(r"^\s*Downloading (\S+) \(([\d.]+) ([kMG]?B)\)")
-_STEP = re.compile(r"^(Collecting|Obtaining|Installing collected packages|  Building|  Preparing)")
-_UNITS = {"B": 1e-6, "kB": 1e-3, "MB": 1.0, "GB": 1e3}
+_DOWNLOAD = re.compile(r"^\s*Downloading (\S+) \(([\d.]+) ?([kMG]?i?B)\)")
+_STEP = re.compile(
+    r"^(Collecting|Obtaining|Installing collected packages|Resolved|Prepared|Installed|\s+Building|  Prep)"
+)
+_UNITS = {"B": 1e-6, "kB": 1e-3, "KiB": 1e-3, "MB": 1.0, "MiB": 1.0, "GB": 1e3, "GiB": 1e3}
 
 
 def needs_of(members: Iterable[str]) -> list[str]:
@@ -87,13 +96,45 @@ def megabytes_of(requirements: Iterable[str]) -> int:
 
 
 def install(title: str, arguments: Sequence[str]) -> int:
-    """Run pip, show each step in one line of a terminal, and return its exit status; its last lines if it fails."""
+    """Install, show each step in one line of a terminal, and return the exit status; the last lines of a failure."""
     began = time.monotonic()
     print(f"{title} ...", flush=True)
+    fetched: float | None = None
+    if UV.exists():
+        uv = (str(UV), "pip", "install", "--python", sys.executable, "--compile-bytecode", *LIKE_PIP)
+        fetched, _ = _run((*uv, *CONSTRAINED, *arguments), indexes_of_pip())
+    if fetched is None:
+        fetched, last = _run((*PIP, "install", *CONSTRAINED, *arguments))
+        if fetched is None:
+            print(last, file=sys.stderr)
+            return 1
+    print(f"  done: {fetched:.0f} MB fetched, {time.monotonic() - began:.0f} s", flush=True)
+    return 0
+
+
+def indexes_of_pip() -> dict[str, str]:
+    """The package indexes that pip is configured with, as variables for uv, which does not read pip's configuration."""
+    listed = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False).stdout
+    settings = dict(re.findall(r"^\S+?\.([\w-]+)='(.*)'$", listed, re.MULTILINE))
+    names = {
+        "index-url": "UV_DEFAULT_INDEX",
+        "extra-index-url": "UV_INDEX",
+        "find-links": "UV_FIND_LINKS",
+        "cert": "SSL_CERT_FILE",
+    }
+    configured = {variable: settings[name] for name, variable in names.items() if name in settings}
+    return {variable: value for variable, value in configured.items() if variable not in os.environ}
+
+
+def _run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> tuple[float | None, str]:
+    """How many MB an installation has fetched, None if it failed, and its last lines."""
     fetched = 0.0
     lines: deque[str] = deque(maxlen=40)
-    with subprocess.Popen([*PIP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
-        for line in pip.stdout or ():
+    environment = {**os.environ, **(variables or {})}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as installer:
+        for line in installer.stdout or ():
             lines.append(line)
             download = _DOWNLOAD.match(line)
             if download:
@@ -102,11 +143,7 @@ def install(title: str, arguments: Sequence[str]) -> int:
                 print(f"\r\033[K  {fetched:.0f} MB, {line.strip()[:70]}", end="", flush=True)
     if sys.stdout.isatty():
         print("\r\033[K", end="")
-    if pip.returncode:
-        print("".join(lines), file=sys.stderr)
-        return pip.returncode
-    print(f"  done: {fetched:.0f} MB fetched, {time.monotonic() - began:.0f} s", flush=True)
-    return 0
+    return (None if installer.returncode else fetched), "".join(lines)
 
 
 def main(words: Sequence[str]) -> int:

@@ -134,6 +134,15 @@ def test_the_client_gets_a_sensible_answer_from_every_model(serve: "Serve", buil
     assert re.search(r"64 requests ran: .*\d+ in batches of ([2-9]|\d\d)", message)
 
 
+def test_the_client_says_in_a_sentence_that_there_is_no_server() -> None:
+    command = [sys.executable, EXAMPLES / "client.py", "--url", "localhost:1"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("no server answers at localhost:1: ")
+    assert done.stderr.endswith("; start one with 'make serve', or name another with --url\n")
+
+
 def test_the_client_leaves_no_model_out() -> None:
     source = (EXAMPLES / "client.py").read_text()
 

@@ -1,6 +1,7 @@
 """What make installs: enough for the tests of each member, no framework of others, and everything without a choice."""
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -12,7 +13,16 @@ from packaging.requirements import Requirement
 
 from .environments import members_of, needed, requires
 from .house.workspace import Member, members
-from .installing import MEGABYTES, OF_EVERY_MEMBER, OF_MEMBERS, megabytes_of, missing, needs_of
+from .installing import (
+    MEGABYTES,
+    OF_EVERY_MEMBER,
+    OF_MEMBERS,
+    indexes_of_pip,
+    install,
+    megabytes_of,
+    missing,
+    needs_of,
+)
 
 ROOT = Path(__file__).parents[1]
 IN_RAY = "naiad-ray"
@@ -102,6 +112,32 @@ def test_make_test_installs_what_its_arguments_need(arguments: str, expected: st
     )
 
     assert shown.stdout.strip() == f".venv/{expected}"
+
+
+def test_uv_takes_the_indexes_of_pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    settings = tmp_path / "pip.conf"
+    settings.write_text("[global]\nindex-url = https://a.example/simple\nextra-index-url = file:///b\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(settings))
+    for name in ("UV_DEFAULT_INDEX", "UV_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+
+    indexes = indexes_of_pip()
+
+    assert (indexes["UV_DEFAULT_INDEX"], indexes["UV_INDEX"]) == ("https://a.example/simple", "file:///b")
+
+
+def test_pip_installs_where_uv_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    broken = tmp_path / "uv"
+    broken.write_text("#!/bin/sh\nexit 2\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr("tests.installing.UV", broken)
+    monkeypatch.chdir(ROOT)
+
+    assert install("Pytest", ["pytest"]) == 0
+
+    assert re.fullmatch(r"Pytest \.\.\.\n  done: 0 MB fetched, \d+ s\n", capsys.readouterr().out)
 
 
 def test_a_failed_installation_ends_with_what_pip_said() -> None:
