@@ -9,7 +9,7 @@ from naiad_testing.sequences import check_sequence_scheduler, random_iterative_h
 from naiad_testing.simulation import simulate
 
 IDLE = 0.05
-HISTORIES = 75  # of each kind: 2,500 in all
+HISTORIES = 25  # of each kind: 900 in all, the same in each run
 
 
 @pytest.mark.parametrize("slots", [0, 1, 3])
