@@ -156,7 +156,7 @@ def load_on_good(addresses: dict[str, str]) -> Iterator[None]:
         for thread in threads:
             thread.join()
     assert failures == []
-    assert min(answered[name] for name in LIBRARIES) > 10
+    assert min(answered[name] for name in LIBRARIES) > 3
 
 
 @pytest.mark.parametrize("isolation", ["process", "thread"])
