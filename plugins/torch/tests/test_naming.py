@@ -102,7 +102,7 @@ def test_a_result_of_another_form_is_reported():
     [
         ("{", "cannot be read"),
         ('[2, {"type": null}]', "version 2"),
-        ('[1, {"type": null}]', "no tuple and dict"),
+        ('[1, {"type": null}]', "not a tuple and a dict"),
         ('[1, {"type": "my.Class", "context": "", "children_spec": []}]', "it takes or gives a my.Class"),
     ],
 )
