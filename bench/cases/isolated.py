@@ -84,6 +84,7 @@ CASE = Case(
     "isolated",
     "Models in processes of their own",
     "The models of the cases `binary` and `large`, with `--isolation=process`; the peer's Python backend always has a "
-    "process for each instance. The last row holds two isolated instances against the same on threads of the server.",
+    "process for each instance, and the processor time is that of all processes of a server. The last row holds two "
+    "isolated instances against the same on threads of the server.",
     measure,
 )
