@@ -33,22 +33,28 @@ class Load:
 
 def with_cost(running: Running, model: str, measure: Callable[[], Load]) -> tuple[Load, float]:
     """A measurement, and the processor time of the server and its children for an inference meanwhile, in µs."""
-    count, seconds = running.inference_count(model), running.cpu_seconds()
-    load = measure()
-    return load, (running.cpu_seconds() - seconds) / (running.inference_count(model) - count) * 1e6
+    load, server, _ = _with_costs(running, model, measure)
+    return load, server
 
 
 def measured(running: Running, model: str, label: str, measure: Callable[[], Load]) -> dict[str, float]:
     """A measurement as the numbers of a table: rate, p99, and the processor time of both sides for an inference."""
-    count, seconds = running.inference_count(model), _children_seconds()
-    load, cost = with_cost(running, model, measure)
-    generator = (_children_seconds() - seconds) / (running.inference_count(model) - count) * 1e6
+    load, server, generator = _with_costs(running, model, measure)
     return {
         f"{label}: inferences/s": load.per_second,
         f"{label}: p99, ms": load.p99_milliseconds,
-        f"{label}: server's processor time, µs each": cost,
+        f"{label}: server's processor time, µs each": server,
         f"{label}: load generator's processor time, µs each": generator,
     }
+
+
+def _with_costs(running: Running, model: str, measure: Callable[[], Load]) -> tuple[Load, float, float]:
+    """A measurement, and the processor time of the server and of the load generator for an inference, in µs."""
+    count, server, generator = running.inference_count(model), running.cpu_seconds(), _children_seconds()
+    load = measure()
+    server, generator = running.cpu_seconds() - server, _children_seconds() - generator
+    inferences = running.inference_count(model) - count
+    return load, server / inferences * 1e6, generator / inferences * 1e6
 
 
 def _children_seconds() -> float:

@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The parts of a line: time, subject, the microseconds in all, `queue`, those in the queue, and the end.
+    """How a line is formatted: time, subject, microseconds in all, `queue`, microseconds in the queue, end.
 
-    `time` is the first with `{}` for the time. `caller` makes a part of the subject of the peer, the protocol, the
-    operation, the model and its version, `subject` the subject of that, the id, the status and the bytes of the request
-    and the answer, `end` the end of the microseconds of compute, the batch and the trace id.
+    `time` is a template with `{}` for the time, `queue` the text between the two numbers. `caller` formats the peer,
+    the protocol, the operation, the model and its version. `subject` adds to that the id, the status, and the bytes of
+    the request and the answer. `end` formats the microseconds of compute, the batch and the trace id.
     """
 
     time: str

@@ -38,9 +38,9 @@ class AccessLog:
     within a tenth of a second, in the order in which the requests ended. `lines` are those that wait. While it is not
     `enabled` there are no lines, and requests cost nothing; `switch` changes that.
 
-    A line is formatted where the request ends: while threads share one interpreter, to pass the figures of a request to
-    another thread costs the throughput as much again as to format them. What a line has in common with the one before
-    is not formatted anew, which leaves two numbers.
+    A line is formatted on the thread where its request ends. Another thread would share the interpreter with it, so
+    that formatting there saves nothing, and passing on the figures costs as much again. Parts that are those of the
+    line before are reused; what is left to format is usually two numbers.
     """
 
     name = "access-log"
@@ -117,7 +117,7 @@ class AccessLog:
             end = self._form.end(sum(phases) // 1000, batch, traceparent[3:35])
             self._end = ((), (), "") if traceparent else (phases, batch, end)
         self.lines.append(f"{time}{subject}{(now - began_ns) // 1000}{self._queue}{queue_ns // 1000}{end}")
-        if self._sleeps:  # which is set before the lines are taken
+        if self._sleeps:  # `_run` sets it before it takes the lines, so that none is forgotten
             self._sleeps = False
             self._waiting.set()
 

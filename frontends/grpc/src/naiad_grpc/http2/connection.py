@@ -105,7 +105,7 @@ class Connection(Endpoint):
             timers.block_since = None
 
     def _receive_whole_requests(self, data: bytes, events: list[Event]) -> int:
-        """Take requests that are known HEADERS and DATA that end the stream in one step each.
+        """Take each request of HEADERS that are known and DATA that end its stream in one step.
 
         The step does what the methods below do with the frames one by one. Whatever may need a decision is for them:
         other flags, streams, sizes or content-lengths. WINDOW_UPDATE is taken too where clients of gRPC send it: of the
