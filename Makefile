@@ -20,9 +20,8 @@ EXAMPLES  := $(VENV)/.examples-built
 RAY       := .venv-ray
 WITH_DOCS := .venv-docs/.installed
 WITH_RAY  := $(RAY)/.installed
-# a cluster imports Ray and what it needs in every process: the frameworks of models stay out. pip takes two minutes of a
-# processor for these, uv 14 seconds; the first cluster would compile what it imports in ten processes at once
-PIP_OF_RAY := $(RAY)/bin/uv pip install --quiet --compile-bytecode --python $(RAY)/bin/python --constraint constraints.txt
+# a cluster imports Ray and what it needs in every process: the frameworks of models stay out
+INSTALL_RAY := @$(RAY)/bin/python -m tests.installing
 OF_RAY    := $(filter-out %/caffe2 %/cache-redis %/onnx %/openvino %/tensorflow %/tensorrt %/torch,$(MEMBERS))
 PROTOS    := frontends/grpc/src/naiad_grpc/protos
 PIP       := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -128,9 +127,8 @@ $(VENV)/.tests-of-%: requirements-dev.txt $(INSTALLED)
 
 $(WITH_RAY): $(PROJECTS) constraints.txt
 	@$(PYTHON) -m venv $(RAY)
-	@$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
-	@$(PIP_OF_RAY) editables hatchling
-	@$(PIP_OF_RAY) --no-build-isolation \
+	$(INSTALL_RAY) "What builds and installs Naiad: 3 packages" -- editables hatchling uv
+	$(INSTALL_RAY) "Ray, the members of Naiad that it runs, and what their tests need: about 150 MB" -- --no-build-isolation \
 		$(foreach member,$(OF_RAY),--editable $(if $(filter %/ray,$(member)),'$(member)[serve]',$(member))) \
 		'moto[s3,server]' pytest pytest-timeout 'tritonclient[grpc,http]'
 	@touch $@
