@@ -24,6 +24,8 @@ PAGES = sorted(path.name for path in DOCS.glob("*.md"))
 NOT_RUN = "not-run: "
 PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002, "dashboard": 8003}
 """The default port of each frontend, which the pages name."""
+OWN_PORT = "8005"
+"""The port of a frontend that a page has its reader write."""
 
 _FENCE = re.compile(r"^( *)```(\w*)(?: ([^\n]*))?\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 _SERVE = re.compile(r"^(?:taskset [-\w ]+ )?naiad serve(?:[^\n]*\\\n)*[^\n]*\n?", re.MULTILINE)
@@ -65,6 +67,7 @@ class Reader:
         self.folder = folder
         self.server: subprocess.Popen[str] | None = None
         self.ports = {name: free_port() for name in PORTS}
+        self.own_port = str(free_port())
         path = os.pathsep.join([str(commands), "/usr/local/bin", "/usr/bin", "/bin"])
         installed = os.pathsep.join([str(folder / "naiad-polynomial" / "src"), str(folder / "site")])
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
@@ -115,6 +118,7 @@ class Reader:
         text = text.replace("naiad infer", f"naiad infer --url http://127.0.0.1:{self.ports['http']}")
         text = text.replace("pip install -e", offline).replace("pip install ./", f"{offline} ./")
         text = text.replace("/run/naiad.sock", str(self.folder / "naiad.sock"))
+        text = text.replace(OWN_PORT, self.own_port)
         for name, port in PORTS.items():
             text = text.replace(f"localhost:{port}", f"127.0.0.1:{self.ports[name]}")
         return text

@@ -128,4 +128,5 @@ def test_options_in_commands_that_are_shown_are_there() -> None:
     commands = [line for line in blocks.splitlines() if "naiad serve" in line]
     report = {name for line in commands for name in re.findall(r"--([a-z0-9-]+)", line)}
 
-    assert report <= {option.name for option in every_option(PluginRegistry.discover())}
+    written = {"lines-port"}  # of the frontend that a reader of plugins.md writes
+    assert report - written <= {option.name for option in every_option(PluginRegistry.discover())}

@@ -47,6 +47,7 @@ FOLLOWED = [
     "http.md",
     "metrics.md",
     "operations.md",
+    "plugins.md",
     "rate_limiter.md",
     "security.md",
     "tracing.md",

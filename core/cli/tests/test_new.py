@@ -1,6 +1,8 @@
 """`naiad new`: what it writes works, and its tests pass."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -8,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from naiad import PluginRegistry
 from naiad_cli.main import main
-from naiad_cli.new import OWN_NAMES
+from naiad_cli.new_plugin import KINDS, OWN_NAMES
+
+PLUGINS = [kind.name for kind in KINDS]
 
 
 def run(*words: str, cwd: Path, path: str = "") -> subprocess.CompletedProcess[str]:
@@ -33,14 +38,43 @@ def test_new_models_pass_their_tests(tmp_path, monkeypatch, capsys):
     assert "8 passed" in done.stdout, done.stdout
 
 
-def test_a_new_backend_passes_its_tests_before_it_is_installed(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("kind", "count"), [("backend", 3), ("scheduler", 3), ("frontend", 10), ("cache", 6)])
+def test_a_new_plugin_passes_its_tests_before_it_is_installed(tmp_path, monkeypatch, kind, count):
     monkeypatch.chdir(tmp_path)
 
-    status = main(["new", "backend", "straight-line"])
+    status = main(["new", kind, "second_try"])
 
     assert status == 0
-    done = run("-m", "pytest", "-q", "-W", "error", cwd=tmp_path / "naiad-straight-line")
-    assert "3 passed" in done.stdout, done.stdout
+    done = run("-m", "pytest", "-q", "-W", "error", cwd=tmp_path / "naiad-second-try")
+    assert f"{count} passed" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("kind", PLUGINS)
+def test_a_new_plugin_is_formatted_and_names_what_it_and_its_tests_import(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    main(["new", kind, "second-try"])
+    folder = tmp_path / "naiad-second-try"
+
+    formatted = run("-m", "ruff", "format", "--check", "--line-length=120", str(folder), cwd=tmp_path)
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+
+    assert formatted.returncode == 0, formatted.stdout
+    needs = named(project["dependencies"])
+    assert imported(folder / "src") - {"naiad_second_try"} <= needs
+    assert imported(folder / "tests") - {"naiad_second_try"} <= needs | named(project["optional-dependencies"]["test"])
+
+
+def named(requirements: list[str]) -> set[str]:
+    """The modules of these requirements."""
+    return {re.split("[<>=]", requirement)[0].replace("-", "_") for requirement in requirements}
+
+
+def imported(folder: Path) -> set[str]:
+    """The modules beside the standard library that the files there import."""
+    nodes = [node for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
+    names = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    names += [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names
 
 
 def test_a_new_backend_is_a_plugin_once_it_is_installed(tmp_path, monkeypatch):
@@ -58,7 +92,7 @@ def test_a_new_backend_is_a_plugin_once_it_is_installed(tmp_path, monkeypatch):
     assert "line: ok" in checked.stdout, checked.stdout + checked.stderr
 
 
-@pytest.mark.parametrize("kind", ["model", "backend"])
+@pytest.mark.parametrize("kind", ["model", *PLUGINS])
 def test_nothing_is_written_over(tmp_path, capsys, kind):
     main(["new", kind, "twice", "--directory", str(tmp_path)])
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -70,7 +104,17 @@ def test_nothing_is_written_over(tmp_path, capsys, kind):
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize(("kind", "name"), [("model", "../up"), ("model", ""), ("backend", "Big"), ("backend", "a/b")])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("model", "../up"),
+        ("model", ""),
+        ("backend", "Big"),
+        ("scheduler", "a/b"),
+        ("frontend", "1st"),
+        ("cache", "a.b"),
+    ],
+)
 def test_names_that_cannot_be_are_refused(tmp_path, capsys, kind, name):
     status = main(["new", kind, name, "--directory", str(tmp_path)])
 
@@ -80,14 +124,32 @@ def test_names_that_cannot_be_are_refused(tmp_path, capsys, kind, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("onnx", "distribution of Naiad"), ("python", "backend"), ("rate_limiter", "distribution")]
+    ("kind", "name", "owner"),
+    [
+        ("backend", "onnx", "distribution of Naiad"),
+        ("backend", "python", "backend"),
+        ("backend", "rate_limiter", "distribution"),
+        ("scheduler", "default", "scheduler"),
+        ("scheduler", "dynamic_batching", "scheduler"),
+        ("frontend", "http", "distribution of Naiad"),
+        ("cache", "redis", "cache"),
+    ],
 )
-def test_a_backend_cannot_have_the_name_of_one_that_exists(tmp_path, capsys, name, kind):
-    status = main(["new", "backend", name, "--directory", str(tmp_path)])
+def test_a_plugin_cannot_have_the_name_of_one_that_exists(tmp_path, capsys, kind, name, owner):
+    status = main(["new", kind, name, "--directory", str(tmp_path)])
 
     assert status == 2
-    assert f"'{name}' is the name of a {kind}" in capsys.readouterr().err
+    assert f"'{name}' is the name of a {owner}" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plugin_cannot_have_the_name_of_one_that_could_be_installed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("naiad_cli.new_plugin.PluginRegistry.discover", lambda: PluginRegistry.of([]))
+
+    status = main(["new", "cache", "redis", "--directory", str(tmp_path)])
+
+    assert status == 2
+    assert "'redis' is the name of a cache of Naiad; choose another" in capsys.readouterr().err
 
 
 def test_a_backend_has_a_gitignore(tmp_path):
