@@ -238,9 +238,10 @@ def test_what_is_refused_is_refused_in_json(talk, fake_server, action, options, 
 def test_a_large_output_leaves_the_event_loop(talk, monkeypatch, action):
     threads = []
 
-    def document_of(response, limit):
+    def document_of(*of):
+        text = document(*of)
         threads.append(threading.current_thread().name)
-        return document(response, limit)
+        return text
 
     document = responses.document_of
     monkeypatch.setattr(responses, "document_of", document_of)

@@ -88,10 +88,12 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """How many bytes its elements have, those of strings counted one by one."""
-        if isinstance(self.payload, DeviceTensor):
-            return self.payload.nbytes
-        array = self.array
-        return sum(map(len, array.flat)) if self.datatype == "BYTES" else array.nbytes
+        payload = self.payload
+        if type(payload) is not _ndarray:
+            if isinstance(payload, DeviceTensor):
+                return payload.nbytes
+            payload = self.array
+        return sum(map(len, payload.flat)) if self.datatype == "BYTES" else payload.nbytes
 
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
         return self.payload.__dlpack__(stream=stream, **options)

@@ -39,7 +39,8 @@ class EventWriter:
 
     def write(self, event: bytes) -> None:
         """Write these bytes, at the latest in the next turn of the event loop."""
-        self._add(event)
+        self._events.append(event)
+        self._size += len(event)
         if self._size >= _ENOUGH:
             self._write_out()
         elif not self._scheduled:
@@ -48,14 +49,11 @@ class EventWriter:
 
     def end(self, event: bytes) -> None:
         """Write all queued events, these bytes and the end of the stream, at once."""
-        self._add(event)
+        self._events.append(event)
+        self._size += len(event)
         self._ended = True
         self._write_out()
         self._on_end()
-
-    def _add(self, event: bytes) -> None:
-        self._events.append(event)
-        self._size += len(event)
 
     def _flush(self) -> None:
         self._scheduled = False

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from naiad.types import Response
-from naiad_http.codec.responses import LARGE_ELEMENTS
+from naiad_http.codec.responses import LARGE_ELEMENTS, json_content
 from naiad_tensors.tensors import Tensor
 
 from .events import texts
@@ -204,7 +204,7 @@ def test_a_server_that_stops_ends_a_generate_request_once(connection, threads, f
 
 
 def test_an_encoder_that_breaks_on_its_thread_ends_the_stream_with_an_error(streaming, threads, monkeypatch):
-    monkeypatch.setattr("naiad_http.generate.responses.document_of", _exit)
+    monkeypatch.setattr("naiad_http.generate.documents.json_content", _exit_on_thread)
     streaming.call.deliver(_large(1))
 
     threads.jobs[0].run()
@@ -214,5 +214,7 @@ def test_an_encoder_that_breaks_on_its_thread_ends_the_stream_with_an_error(stre
     assert b"SystemExit while the answer was encoded" in answer.body
 
 
-def _exit(*_):
-    raise SystemExit
+def _exit_on_thread(tensor, limit, on_thread):
+    if on_thread:
+        raise SystemExit
+    return json_content(tensor, limit, on_thread)

@@ -214,4 +214,4 @@ def _kind(outcome: Outcome, call: Call) -> ResponseKind:
         return ResponseKind.CANCEL
     if isinstance(outcome, NaiadError) or outcome.error is not None:
         return ResponseKind.FAIL
-    return ResponseKind.EMPTY_RESPONSE if outcome.is_empty else ResponseKind.SUCCESS
+    return ResponseKind.EMPTY_RESPONSE if outcome.final and outcome.is_empty else ResponseKind.SUCCESS

@@ -84,14 +84,15 @@ class ResponseStream:
         elif self._is_crowded() and self._is_unwanted():
             return None  # what a model sends all the same must not pile up
         elif not isinstance(outcome, NaiadError):
-            self._size += sum([tensor.nbytes for tensor in outcome.outputs.values()])
+            for tensor in outcome.outputs.values():
+                self._size += tensor.nbytes
         self._outbox.append(sent)
         if not self._flush_scheduled:
             self._flush_scheduled = True
             self._schedule_flush()
             if not (self.count or final or self.is_at_home):
                 sleep(_YIELD_S)
-        return None if final else self._wait_for_room()
+        return self._wait_for_room() if not final and (self._is_crowded() or self.call.is_held_up) else None
 
     def abandon(self) -> None:
         """The model has dropped its sender: if it has not said that all is sent, it never will."""
@@ -116,7 +117,7 @@ class ResponseStream:
                 _logger.exception("a sender of model '%s' that waited for room failed", self._reader.model)
 
     def _wait_for_room(self) -> "Future[None] | None":
-        if not self._is_full():
+        if self._is_unwanted():
             return None
         room: Future[None] = Future()
         room.set_running_or_notify_cancel()  # who stops waiting must not cancel what `release` sets

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from naiad_config import ModelConfig
+from naiad_config.installing import install_command
 from naiad_config.normalisation import is_ensemble, is_isolated
 
 
@@ -159,9 +160,8 @@ def where_to_get(kind: str, name: str, installed: Mapping[str, str]) -> str:
 
     `installed` maps the distributions that are installed to why each was skipped ("" when it was not).
     """
-    plugin = _TABLE.get((kind, name))
-    if plugin is None:
+    if not (plugin := _TABLE.get((kind, name))):
         return ""
     if skipped := installed.get(plugin.distribution):
         return f"{plugin.distribution} would offer it, but was skipped: {skipped.rstrip('.')}."
-    return f"It comes with {plugin.distribution}: pip install '{plugin.install}'."
+    return f"It comes with {plugin.distribution}: {install_command(plugin.install)}."

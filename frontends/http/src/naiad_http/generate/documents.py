@@ -18,15 +18,16 @@ BINARY = "infer has that, and so has gRPC: generate has JSON alone"
 """The advice of the error for a tensor that JSON cannot carry."""
 
 
-def document_of(response: Response, limit: int = MAX_JSON_OUTPUT) -> bytes:
+def document_of(response: Response, limit: int = MAX_JSON_OUTPUT, on_thread: bool = True) -> bytes:
     """The JSON object: model, response parameters and outputs side by side; a single element has no brackets.
 
     Of members with the same name an output takes precedence, then the model's name and version, then parameters.
-    Raises InvalidArgumentError for an output that JSON cannot represent, TooLargeError above `limit` bytes.
+    Raises InvalidArgumentError for an output that JSON cannot represent, TooLargeError above `limit` bytes, and
+    LargeOutput, unless it runs `on_thread`, for an output that takes many milliseconds.
     """
     outputs = response.outputs
     if not response.parameters and not response.id and _OF_MODEL.isdisjoint(outputs):
-        own = [_key(name) + _value(tensor, limit) for name, tensor in outputs.items()]
+        own = [_key(name) + _value(tensor, limit, on_thread) for name, tensor in outputs.items()]
         return b"{%b}" % b",".join([_model_text(response.model_name, response.version), *own])
     members: dict[str, bytes] = {}
     if response.parameters:
@@ -36,21 +37,21 @@ def document_of(response: Response, limit: int = MAX_JSON_OUTPUT) -> bytes:
         members["id"] = orjson.dumps(response.id)
     members |= _model_members(response.model_name, response.version)
     for name, tensor in outputs.items():
-        members[name] = _value(tensor, limit)
+        members[name] = _value(tensor, limit, on_thread)
     return b"{%b}" % b",".join([_key(name) + content for name, content in members.items()])
 
 
-def _value(tensor: Tensor, limit: int) -> bytes:
+def _value(tensor: Tensor, limit: int, on_thread: bool) -> bytes:
     try:
         array = tensor.array
         if array.size != 1:
-            return json_content(tensor, limit)
+            return json_content(tensor, limit, on_thread)
         if tensor.datatype == "BYTES" and len(array.item()) <= _SHORT:  # most streams consist of these
             try:
                 return orjson.dumps(array.item().decode())
             except UnicodeDecodeError:
                 pass  # the other path raises the error
-        return json_content(tensor, limit)[1:-1]
+        return json_content(tensor, limit, on_thread)[1:-1]
     except (InvalidArgumentError, TooLargeError) as error:
         raise type(error)(f"{error}; {BINARY}") from error
 

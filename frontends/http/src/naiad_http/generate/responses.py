@@ -9,7 +9,7 @@ from functools import partial
 
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad.types import Response
-from naiad_http.codec.responses import MAX_JSON_OUTPUT, LargeOutput, needs_thread
+from naiad_http.codec.responses import MAX_JSON_OUTPUT, LargeOutput
 from naiad_http.generate.documents import document_of
 from naiad_http.statuses import HttpResponse, Outcome, error_response, unexpected
 from naiad_http.wire import EVENT_HEADERS
@@ -85,25 +85,21 @@ class EventStream:
         if isinstance(outcome, NaiadError):
             return self._failed(error_response(outcome, self._request_id))
         self.over = outcome.final
-        if outcome.is_empty:
+        if outcome.final and outcome.is_empty:
             return b""
         encoded = _encoded(outcome, self._request_id, self._limit, on_thread)
         if isinstance(encoded, HttpResponse):
             return self._failed(encoded)
         self._begun = True
-        return _event(encoded)
+        return b"data: %b\n\n" % encoded
 
     def _failed(self, response: HttpResponse) -> bytes | HttpResponse:
         self.over = True
-        event = _event(response.body)
+        event = b"data: %b\n\n" % response.body
         if self._begun:
             return event
         others = tuple(header for header in response.headers if header[0] != "Content-Type")
         return HttpResponse(response.status, event, EVENT_HEADERS + others)
-
-
-def _event(document: bytes) -> bytes:
-    return b"data: %b\n\n" % document
 
 
 def _encoded(response: Response, request_id: str, limit: int, on_thread: bool) -> bytes | HttpResponse:
@@ -111,13 +107,9 @@ def _encoded(response: Response, request_id: str, limit: int, on_thread: bool) -
     if response.error is not None:
         return error_response(response.error, request_id)
     try:
-        if not on_thread:
-            for tensor in response.outputs.values():
-                if needs_thread(tensor):
-                    raise LargeOutput
         if response.parameters and EXPLAIN in response.parameters:
-            return encoded_twice(response, partial(document_of, response, limit))
-        return document_of(response, limit)
+            return encoded_twice(response, partial(document_of, response, limit, on_thread))
+        return document_of(response, limit, on_thread)
     except LargeOutput:
         raise
     except NaiadError as error:

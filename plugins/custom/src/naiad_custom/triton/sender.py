@@ -58,9 +58,11 @@ class InferenceResponseSender:
 
         Waits while the caller reads more slowly than the model sends; in an `async def execute` the other tasks go on.
         """
-        _check_arguments(response, flags)
+        if flags or type(response) is not InferenceResponse:
+            _check_arguments(response, flags)
         with self._lock:
-            self._check_state(response)
+            if self._closed or not self._decoupled:
+                self._check_state(response)
             reply = None if response is None else reply_of(response, self)
             room = self._sender.post(reply, bool(flags))
             self._count += 1
