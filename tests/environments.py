@@ -168,6 +168,13 @@ def with_members(folder: Path, members: Iterable[str], others: Iterable[str] = (
     return python.with_name("naiad")
 
 
+def hint_of_checkout(distribution: str, extra: str = "") -> str:
+    """What a Naiad of this checkout, without that member, says to install."""
+    member = f"*/{distribution.removeprefix('naiad-')}/pyproject.toml"
+    (project,) = Path(__file__).parents[1].glob(member)
+    return f"It comes with {distribution}: pip install -e '{project.parent}{extra}'."
+
+
 def write_commands(python: Path, distribution: str, source: Path = INSTALLED) -> None:
     """Write the commands of a distribution beside the interpreter that runs them."""
     (installed,) = metadata.distributions(name=distribution, path=[str(source)])

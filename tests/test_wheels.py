@@ -150,8 +150,8 @@ def test_the_readme_works_with_what_its_extras_install(wheels: Wheels, tmp_path:
             f"{each.name}[{','.join(each.extras)}]" for each in chosen
         ):
             link(distribution, packages)
-    index = ["install", "-q", "--no-index", "--find-links", wheels.folder, installs]
-    subprocess.run([*PIP, "--python", python, *index], check=True)
+    index = {**os.environ, "PIP_FIND_LINKS": str(wheels.folder)}
+    subprocess.run([*PIP, "--python", python, "install", "-q", "--no-index", installs], check=True, env=index)
     check(python)
     reader = Reader(tmp_path / "reader", python.parent)
     celsius = "examples/models/celsius"  # those of frameworks have tests of their own
@@ -233,5 +233,6 @@ def test_the_kernel_works_alone(wheels: Wheels, tmp_path: Path) -> None:
 
     assert answer.returncode == 2
     assert answer.stderr == (
-        "naiad serve: unknown option --http-port. It comes with naiad-http: pip install 'naiad-http'.\n"
+        "naiad serve: unknown option --http-port. It comes with naiad-http: "
+        f"pip install --find-links '{wheels.folder}' 'naiad-http'.\n"
     )

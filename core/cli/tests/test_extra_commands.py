@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from naiad_cli.main import main
+from naiad_config.installing import install_command
 
 COMMAND = """
 from naiad.errors import NotFoundError
@@ -94,6 +95,5 @@ def test_a_known_command_that_is_not_installed_says_what_to_install(
     status = main(["ray"])
 
     assert status == 1
-    assert "naiad ray: the command comes with another distribution: pip install 'naiad-ray[serve]'" in (
-        capsys.readouterr().err
-    )
+    advice = install_command("naiad-ray[serve]")
+    assert f"naiad ray: the command comes with another distribution: {advice}" in capsys.readouterr().err

@@ -180,7 +180,7 @@ async def test_an_ensemble_is_as_ready_as_its_models(chain: Parts) -> None:
 
 async def test_without_the_plugin_an_ensemble_says_what_to_install(chain: Parts) -> None:
     async with Server(model_repository=[chain.root], plugins=[chain], options={"exit-on-error": False}) as server:
-        assert "pip install 'naiad-scheduler-ensemble'" in reason(server, "e")
+        assert "It comes with naiad-scheduler-ensemble: pip install" in reason(server, "e")
 
 
 async def test_ensemble_is_no_scheduler_that_a_model_may_ask_for(chain: Parts) -> None:

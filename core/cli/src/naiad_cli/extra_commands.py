@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from naiad.errors import PluginError
 from naiad_cli.parser import Parser, Subparsers
+from naiad_config.installing import install_command
 
 GROUP = "naiad.commands"
 """The group of entry points."""
@@ -43,7 +44,7 @@ def add_extra_command(name: str, installed: Mapping[str, ExtraCommand], subparse
     """Add the parser of a command. Raises PluginError, with the next step, if it is not installed or broken."""
     command = installed.get(name)
     if command is None:
-        raise PluginError(f"the command comes with another distribution: pip install '{EXTRA_COMMANDS[name]}'")
+        raise PluginError(f"the command comes with another distribution: {install_command(EXTRA_COMMANDS[name])}")
     try:
         add_parser = command.entry_point.load().add_parser
     except Exception as error:

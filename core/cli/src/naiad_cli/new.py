@@ -8,6 +8,7 @@ from pathlib import Path
 from naiad_cli.new_plugin import KINDS, add_plugin_parser
 from naiad_cli.parser import Parser, Subparsers, UsageError
 from naiad_cli.scaffolds import write_files
+from naiad_config.installing import install_command
 
 _MODEL = {
     "model/model.py.txt": "1/model.py",
@@ -53,6 +54,6 @@ def _new_model(arguments: argparse.Namespace) -> int:
     names = {"name": arguments.name, "identifier": f"model_{identifier}" if identifier[0].isdigit() else identifier}
     write_files(_TRITON_MODEL if arguments.triton else _MODEL, repository / arguments.name, names)
     if any(importlib.util.find_spec(module) is None for module in _TEST_MODULES):
-        print("\nthe test needs: pip install 'naiad-testing[pytest]'")
+        print(f"\nthe test needs: {install_command('naiad-testing[pytest]')}")
     print(f"\nnext: pytest {repository / arguments.name}\n      naiad serve {repository}")
     return 0

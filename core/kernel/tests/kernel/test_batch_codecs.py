@@ -248,7 +248,7 @@ async def test_sequences_need_the_plugin_that_schedules_them(tmp_path: Path) -> 
     async with running(tmp_path, Steered()) as server:
         (entry,) = server.index()
 
-    assert "pip install 'naiad-scheduler-sequence'" in entry.reason
+    assert "It comes with naiad-scheduler-sequence: pip install" in entry.reason
 
 
 async def test_a_scheduler_without_a_codec_is_refused_for_sequences(tmp_path: Path) -> None:

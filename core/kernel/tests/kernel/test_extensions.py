@@ -45,7 +45,7 @@ def test_a_server_without_shared_memory_says_what_to_install_each_time_it_is_nee
     shared_memory = shared_memory_of(Server(model_repository=[tmp_path], plugins=[]))
 
     for _ in range(2):
-        with pytest.raises(UnsupportedError, match=r"pip install 'naiad-shared-memory'"):
+        with pytest.raises(UnsupportedError, match="It comes with naiad-shared-memory: pip install"):
             shared_memory()
 
 

@@ -19,7 +19,7 @@ from naiad_testing.tracing import FakeTracing
 
 async def test_the_metrics_service_is_answered_with_what_to_install(tmp_path: Path, backend: FakeBackend) -> None:
     async with running(tmp_path, backend) as server:
-        with pytest.raises(UnsupportedError, match="pip install 'naiad-metrics'"):
+        with pytest.raises(UnsupportedError, match="It comes with naiad-metrics: pip install"):
             server.service(MetricsApi)
         assert metrics_of(server) is None
 
@@ -87,7 +87,7 @@ async def test_calls_are_refused_with_what_to_install(tmp_path: Path) -> None:
             lambda: models.load("m"),
             lambda: models.unload("m"),
         ):
-            with pytest.raises(UnsupportedError, match=r"cannot .*pip install 'naiad-model-calls'"):
+            with pytest.raises(UnsupportedError, match=r"cannot .*: pip install .*model-calls'"):
                 call()
 
         assert (await server.infer(request("m", 1))).outputs["OUTPUT"].array.tolist() == [1]
@@ -109,9 +109,9 @@ async def test_without_a_tracer_nothing_is_traced_and_the_settings_say_what_to_i
         tracing = tracing_of(server)
         sampled = tracing.sample("m", 1, "7") if tracing.active else None
         await server.infer(request("m", 1, trace=sampled))
-        with pytest.raises(UnsupportedError, match="pip install 'naiad-tracing'"):
+        with pytest.raises(UnsupportedError, match="It comes with naiad-tracing: pip install"):
             tracing.settings()
-        with pytest.raises(UnsupportedError, match="pip install 'naiad-tracing'"):
+        with pytest.raises(UnsupportedError, match="It comes with naiad-tracing: pip install"):
             tracing.update({"trace_rate": ["1"]})
 
         assert (sampled, "trace" in server.metadata().extensions) == (None, False)

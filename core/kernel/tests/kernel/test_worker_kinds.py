@@ -97,7 +97,7 @@ async def test_isolation_without_its_plugin_is_refused_with_what_to_install(
         assert (entry.state == "READY") is loads
         if not loads:
             assert "no plugin offers the worker 'process'; installed workers: thread." in entry.reason
-            assert "pip install 'naiad-process-workers'" in entry.reason
+            assert "It comes with naiad-process-workers: pip install" in entry.reason
 
 
 async def test_the_event_loop_without_its_plugin_is_refused_with_what_to_install(tmp_path: Path) -> None:

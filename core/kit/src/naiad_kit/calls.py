@@ -13,6 +13,7 @@ from naiad.backend import ModelContext
 from naiad.errors import UnsupportedError
 from naiad.extend import ModelService
 from naiad.types import Request, Response
+from naiad_config.installing import install_command
 
 
 class Responses(Protocol):
@@ -118,6 +119,6 @@ class NoModels:
     def _refuse(self, what: str) -> NoReturn:
         raise UnsupportedError(
             f"a model that no server has loaded cannot {what}, nor one of a server without naiad-model-calls: "
-            "pip install 'naiad-model-calls'; in a test give its ModelContext "
+            f"{install_command('naiad-model-calls')}; in a test give its ModelContext "
             "`parts={'model-calls': naiad_testing.calls.FakeModels()}`"
         )
