@@ -82,7 +82,7 @@ class Contributions:
     def of(cls, hooks: pluggy.PluginManager) -> "Contributions":
         """Call the start-up hooks of a plugin, options first. Raises PluginError for objects of another contract."""
         objects = {kind: call(hooks, f"naiad_{kind}") for kind in ("options", "backends", *_NAMED)}
-        later = tuple(kind for kind in _LATER if getattr(hooks.hook, f"naiad_{kind}").get_hookimpls())
+        later = tuple(kind for kind in _LATER if hasattr(hooks.hook, f"naiad_{kind}"))
         return cls(**objects, later=later)
 
     def names(self, plugin: str) -> tuple[Contribution, ...]:
@@ -104,7 +104,7 @@ def _of_backend(traits: "BackendTraits") -> Contribution:
 
 def call(hooks: pluggy.PluginManager, hook: str, **arguments: object) -> tuple[Any, ...]:
     """The objects that a plugin's hook returns. Raises PluginError for an answer or an object of another contract."""
-    answers = getattr(hooks.hook, hook)(**arguments)
+    answers = getattr(hooks.hook, hook, lambda **_: ())(**arguments)
     for answer in answers:
         if not isinstance(answer, list | tuple):
             raise PluginError(f"{hook} answered with {type(answer).__name__}; return a list")

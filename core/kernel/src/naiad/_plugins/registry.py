@@ -40,10 +40,7 @@ class PluginRegistry:
 
     @classmethod
     def discover(cls) -> "PluginRegistry":
-        """The plugins that are installed, in the order of their names.
-
-        Raises PluginError when two distributions have a plugin of one name.
-        """
+        """The installed plugins, in the order of their names. Raises PluginError for two of one name."""
         return cls(installed_plugins())
 
     @classmethod
