@@ -1,16 +1,19 @@
 """Models in processes, and a server in the test's own process that serves them."""
 
+import os
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
 import pytest
 
+from naiad.errors import NaiadError
 from naiad_testing import Client, serve
 
 ADD = """
@@ -30,16 +33,17 @@ ADD = """
 TENSORS = """
     input { name: "X" data_type: TYPE_FP32 dims: -1 } output { name: "Y" data_type: TYPE_FP32 dims: -1 }
 """
+WITH_CODE = TENSORS + 'input { name: "CODE" data_type: TYPE_STRING dims: 1 }'
+RUN_CODE = 'exec(pb_utils.get_input_tensor_by_name(request, "CODE").as_numpy()[0], globals())'
 Write = Callable[..., Path]
 Serve = Callable[..., AbstractContextManager[Client]]
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
+def writes_into(repository: Path) -> Write:
     """Write an isolated model of the backend `python`; `body` is what the plain one does with each `x`."""
 
     def written(name: str, code: str = "", config: str = TENSORS, body: str = "pass", **parameters: str) -> Path:
-        folder = tmp_path / "models" / name
+        folder = repository / name
         (folder / "1").mkdir(parents=True, exist_ok=True)
         source = textwrap.dedent(code or ADD).replace("BODY", textwrap.indent(body, " " * 12).lstrip())
         (folder / "1" / "model.py").write_text(source)
@@ -50,6 +54,12 @@ def write(tmp_path: Path) -> Write:
         return folder
 
     return written
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a model into the test's own repository."""
+    return writes_into(tmp_path / "models")
 
 
 def children() -> list[int]:
@@ -63,10 +73,10 @@ def children() -> list[int]:
 
 @pytest.fixture(autouse=True)
 def nothing_stays() -> Iterator[None]:
-    """No process stays when a test is over."""
+    """No process stays when a test is over; that of a model which several tests share may have been replaced."""
     before = children()
     yield
-    assert children() == before
+    assert len(children()) == len(before)
 
 
 @pytest.fixture
@@ -77,6 +87,51 @@ def served() -> Serve:
         return serve(*models, options={name.replace("_", "-"): value for name, value in options.items()})
 
     return start
+
+
+class IsolatedCode:
+    """A model that runs the code of each request in its process, beside one in the server that answers as usual."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._deaths = 0
+
+    def run(self, code: str, x: Any = (1, 1, 1, 1)) -> np.ndarray:
+        """`x` and 1. Raises what the code comes to."""
+        answer: np.ndarray = self._client["isolated"].infer(X=np.asarray(x, np.float32), CODE=[code])["Y"]
+        return answer
+
+    def check_replaced(self, seconds: float = 60.0) -> None:
+        """A process that has died is replaced. The third in a row would be so after a pause: load the model anew."""
+        until = monotonic() + seconds
+        while True:
+            try:
+                assert self.run("").tolist() == [2] * 4
+                break
+            except NaiadError:
+                assert monotonic() < until
+                sleep(0.02)
+        self._deaths += 1
+        if self._deaths % 2 == 0:
+            self._client.wait_for(lambda server: server.unload("isolated"))
+            self._client.wait_for(lambda server: server.load("isolated"))
+
+    def check_server(self) -> None:
+        """The other model answers in the server's own process."""
+        assert self._client["beside"].infer(X=np.ones(1, np.float32))["Y"].tolist() == [os.getpid() + 1]
+
+
+@pytest.fixture(scope="module")
+def isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IsolatedCode]:
+    """One isolated model for the tests of a module; each of them leaves a process that answers."""
+    write, before = writes_into(tmp_path_factory.mktemp("models")), children()
+    models = (
+        write("isolated", config=WITH_CODE, body=RUN_CODE),
+        write("beside", body="x = x * 0 + os.getpid()", isolation="thread"),
+    )
+    with serve(*models) as client:
+        yield IsolatedCode(client)
+    assert children() == before
 
 
 @pytest.fixture(scope="session")

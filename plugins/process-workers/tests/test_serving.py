@@ -4,6 +4,7 @@ import os
 import textwrap
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from naiad.errors import ModelFailedError, NaiadError, WorkerDiedError
 
-from .conftest import Serve, Write
+from .conftest import IsolatedCode, Serve, Write
 
 ONE = np.ones(4, np.float32)
 
@@ -40,12 +41,11 @@ def test_a_model_runs_in_a_process_of_its_own(write: Write, served: Serve) -> No
 
 
 @pytest.mark.parametrize("size", [0, 1, 1000, 100_000, 3_000_000])
-def test_tensors_of_any_size_arrive(write: Write, served: Serve, size: int) -> None:
+def test_tensors_of_any_size_arrive(isolated: IsolatedCode, size: int) -> None:
     x = np.arange(size, dtype=np.float32)
 
-    with served(write("m")) as client:
-        for _ in range(3):
-            assert np.array_equal(client.infer(X=x)["Y"], x + 1)
+    for _ in range(3):
+        assert np.array_equal(isolated.run("", x), x + 1)
 
 
 def test_strings_arrive(write: Write, served: Serve) -> None:
@@ -131,55 +131,50 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("body", ENDS)
-def test_what_ends_the_process_fails_what_it_held_and_it_is_replaced(write: Write, served: Serve, body: str) -> None:
-    model = write("m", body=f"if x[0] == 7: {body}")
+@pytest.mark.parametrize("code", ENDS)
+def test_what_ends_the_process_fails_what_it_held_and_it_is_replaced(isolated: IsolatedCode, code: str) -> None:
+    with pytest.raises(WorkerDiedError, match=ENDS[code]):
+        isolated.run(code)
 
-    with served(model) as client:
-        with pytest.raises(WorkerDiedError, match=ENDS[body]):
-            client.infer(X=ONE * 7)
-
-        eventually(lambda: client.infer(X=ONE))
-        assert client.infer(X=ONE)["Y"].tolist() == [2] * 4
+    isolated.check_replaced()
 
 
+BREAK_THE_INTERPRETER = ["sys.modules.clear()", "import builtins; builtins.len = None"]
 ODDITIES = [
+    *BREAK_THE_INTERPRETER,
     "os.chdir('/')",
     "print('garbage' * 100); os.write(1, b'\\xff\\x00' * 5000)",
     "sys.stdout.close(); sys.stderr.close()",
     "signal.signal(signal.SIGTERM, signal.SIG_IGN)",
     "import locale; locale.setlocale(locale.LC_ALL, 'C')",
     "os.umask(0o777); os.environ.clear()",
-    "sys.modules.clear()",
     "import threading; threading.Thread(target=time.sleep, args=(1000,)).start()",
     "import atexit; atexit.register(time.sleep, 1000)",
-    "import builtins; builtins.len = None",
     "os.fork() or time.sleep(0.1) or os._exit(0)",
 ]
 
 
-@pytest.mark.parametrize("body", ODDITIES)
-def test_whatever_a_model_does_to_its_process_stays_there(write: Write, served: Serve, body: str) -> None:
-    odd = write("odd", body=f"if x[0] == 7:\n    {body}")
-    good = write("good", isolation="thread")
+@pytest.mark.parametrize("code", ODDITIES)
+def test_whatever_a_model_does_to_its_process_stays_there(isolated: IsolatedCode, code: str) -> None:
     folder = Path.cwd()
 
-    with served(odd, good) as client:
-        try:
-            client["odd"].infer(X=ONE * 7)
-        except NaiadError:
-            eventually(lambda: client["odd"].infer(X=ONE))
-        assert client["good"].infer(X=ONE)["Y"].tolist() == [2] * 4
+    with suppress(NaiadError):
+        isolated.run(code)
+    isolated.check_server()
     assert Path.cwd() == folder
 
+    if code in BREAK_THE_INTERPRETER:
+        with suppress(NaiadError):
+            isolated.run("os._exit(0)")
+        isolated.check_replaced()
+    assert isolated.run("").tolist() == [2] * 4
 
-def test_an_exception_without_a_text_fails_its_request_alone(write: Write, served: Serve) -> None:
-    model = write("m", body="if x[0] == 7: raise type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})()")
 
-    with served(model) as client:
-        with pytest.raises(ModelFailedError, match="Odd"):
-            client.infer(X=ONE * 7)
-        assert client.infer(X=ONE)["Y"].tolist() == [2] * 4
+def test_an_exception_without_a_text_fails_its_request_alone(isolated: IsolatedCode) -> None:
+    with pytest.raises(ModelFailedError, match="Odd"):
+        isolated.run("raise type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})()")
+
+    assert isolated.run("").tolist() == [2] * 4
 
 
 def test_an_execution_that_takes_too_long_is_ended(write: Write, served: Serve) -> None:
@@ -268,25 +263,20 @@ def test_log_lines_of_the_model_are_the_servers(write: Write, served: Serve, cap
 
 @pytest.mark.parametrize("link", ["work", "control"])
 @pytest.mark.parametrize("kind", ["RESPONSE", "LOG", "ANSWER"])
-def test_a_process_that_sends_what_no_link_carries_is_replaced(
-    write: Write, served: Serve, link: str, kind: str
-) -> None:
-    body = f"""
-        if x[0] == 7:
-            import gc
-            from naiad_process_workers.codec import Encoder
-            from naiad_process_workers.messages import Kind
-            from naiad_process_workers.runtime import Runtime
-            (runtime,) = [each for each in gc.get_objects() if type(each) is Runtime]
-            connection = runtime._main.work if "{link}" == "work" else runtime._control
-            encoder = Encoder(connection)
-            encoder.value(5)
-            connection.send(Kind.{kind}, 1, encoder.body())
-            time.sleep(100)
+def test_a_process_that_sends_what_no_link_carries_is_replaced(isolated: IsolatedCode, link: str, kind: str) -> None:
+    code = f"""
+        import gc
+        from naiad_process_workers.codec import Encoder
+        from naiad_process_workers.messages import Kind
+        from naiad_process_workers.runtime import Runtime
+        runtime = next(each for each in gc.get_objects() if type(each) is Runtime)
+        connection = runtime._main.work if "{link}" == "work" else runtime._control
+        encoder = Encoder(connection)
+        encoder.value(5)
+        connection.send(Kind.{kind}, 1, encoder.body())
+        time.sleep(100)
     """
-    model = write("m", body=textwrap.dedent(body).strip())
+    with pytest.raises(WorkerDiedError, match="it sent what cannot be read"):
+        isolated.run(textwrap.dedent(code))
 
-    with served(model) as client:
-        with pytest.raises(WorkerDiedError, match="it sent what cannot be read"):
-            client.infer(X=ONE * 7)
-        eventually(lambda: client.infer(X=ONE))
+    isolated.check_replaced()
