@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from naiad.options import Option, boolean, port
-from naiad_cli.option_sources import sourced_values
+from naiad_cli.option_sources import OPTIONS_FILE, sourced_values
 from naiad_cli.parser import UsageError
 
 PORT = Option("http-port", 8000, "where to listen", port)
@@ -52,22 +52,23 @@ def test_options_of_another_command_in_the_file_are_known_and_not_taken(tmp_path
     ("text", "message"),
     [
         ("http-port = 1\nhttp_prt = 2\n", "naiad.toml:2: unknown option 'http_prt'; did you mean 'http-port'?"),
-        ("[http-port]\nx = 1\n", "naiad.toml:1: http-port takes one text, number or truth value"),
+        ("[serve]\nhttp-port = 1\n", "naiad.toml:1: 'serve' is a table; write each option without one, as http-port ="),
+        ("mode = 'poll'\noptions = 'x'\n", "naiad.toml:2: unknown option 'options'"),
         ("http-port = [1]\n", "naiad.toml:1: http-port takes one text, number or truth value"),
         ("\nhttp-port = 'x'\n", "naiad.toml:2: http-port: 'x' is not a number"),
-        ("http-port 1\n", "naiad.toml: Expected '=' after a key in a key/value pair (at line 1, column 11); write one"),
+        ("http-port 1\n", "naiad.toml:1:11: Expected '=' after a key in a key/value pair; write one"),
         ("mode = 'pol'\n", "naiad.toml:1: mode: invalid choice: 'pol' (choose from 'none', 'poll'); did you mean"),
     ],
 )
 def test_a_mistake_in_the_file_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
-        sourced_values(OPTIONS, OPTIONS, {"options": options_file(tmp_path, text)}, {})
+        sourced_values(OPTIONS, (*OPTIONS, OPTIONS_FILE), {"options": options_file(tmp_path, text)}, {})
 
     assert message in str(raised.value)
 
 
 def test_a_file_that_is_not_there_and_a_bad_variable_are_named() -> None:
-    with pytest.raises(UsageError, match=r"--options no/such.toml cannot be read"):
+    with pytest.raises(UsageError, match=r"--options no/such.toml cannot be read: No such file or directory$"):
         sourced_values(OPTIONS, OPTIONS, {"options": "no/such.toml"}, {})
     with pytest.raises(UsageError, match="NAIAD_STRICT: 'maybe'"):
         sourced_values(OPTIONS, OPTIONS, {}, {"NAIAD_STRICT": "maybe"})

@@ -63,14 +63,17 @@ def _from_file(path: Path, options: Sequence[Option]) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
         document = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--{OPTIONS_FILE.name} {path} cannot be read: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"--{OPTIONS_FILE.name} {path} cannot be read: {reason}") from error
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: {error}; write one option a line, as http-port = 8000") from error
-    by_name = {option.name: option for option in options}
+        raise UsageError(f"{_located(path, str(error))}; write one option on each line, as http-port = 8000") from error
+    by_name = {option.name: option for option in options if option is not OPTIONS_FILE}
     values = {}
     for key, value in document.items():
         location, name = f"{path}:{_line(text, key)}", key.replace("_", "-")
         option = by_name.get(name)
+        if isinstance(value, dict):
+            raise UsageError(f"{location}: '{key}' is a table; write each option without one, as http-port = 8000")
         if option is None:
             raise UsageError(f"{location}: unknown option '{key}'{did_you_mean(name, list(by_name))}")
         words = value if isinstance(value, list) else [value]
@@ -79,6 +82,12 @@ def _from_file(path: Path, options: Sequence[Option]) -> dict[str, Any]:
         converted = tuple(_converted(option, _text(word), f"{location}: {key}") for word in words)
         values[name] = converted if option.repeatable else converted[0]
     return values
+
+
+def _located(path: Path, error: str) -> str:
+    """An error of tomllib, which ends with "(at line 1, column 12)", with the line behind the file."""
+    match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", error, re.DOTALL)
+    return f"{path}:{match[2]}:{match[3]}: {match[1]}" if match else f"{path}: {error}"
 
 
 def _converted(option: Option, text: str, location: str) -> Any:
