@@ -39,6 +39,26 @@ class _Input:
     sizes: Mapping[tuple[int, ...], int]
 
 
+class Layout:
+    """Names, datatypes, shapes and dtypes that the inputs of many requests share. It keeps the result of one check."""
+
+    __slots__ = ("checked",)
+
+    def __init__(self) -> None:
+        self.checked: tuple[DeclaredInputs | None, tuple[int, Hashable]] = None, (0, None)
+
+
+class LaidOutInputs(dict[str, Tensor]):
+    """Inputs over arrays in host memory that are as their `layout` says, of a client that repeats its requests.
+
+    They are checked once for all that have the layout, so they are not changed once a request has them.
+    """
+
+    __slots__ = ("layout",)
+
+    layout: Layout
+
+
 class DeclaredInputs:
     """The inputs that a configuration declares; some may have `reshapes`."""
 
@@ -60,6 +80,15 @@ class DeclaredInputs:
 
         Raises InvalidArgumentError with what is wrong and what was expected.
         """
+        if type(inputs) is not LaidOutInputs or self._constants:
+            return self._checked(inputs)
+        by, checked = inputs.layout.checked
+        if by is not self:
+            checked = self._checked(inputs)
+            inputs.layout.checked = self, checked
+        return checked
+
+    def _checked(self, inputs: Mapping[str, Tensor]) -> tuple[int, Hashable]:
         if len(inputs) < len(self._inputs) or not self._required.issuperset(inputs):
             self._check_names(inputs)
         batch_size = 0

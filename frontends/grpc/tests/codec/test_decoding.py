@@ -268,3 +268,10 @@ def test_classes_are_a_number(decode, ask, value, reason):
 def test_the_id_of_a_message_that_cannot_be_decoded_can_be_reported(ask):
     assert request_id_of(ask(id="7", model_version="x").SerializeToString()) == "7"
     assert request_id_of(b"\x1a\x05ab") == ""
+
+
+def test_messages_that_differ_in_ids_and_contents_have_one_layout(decoder, plain):
+    decoder.decode(plain("1"))
+    inputs = [decoder.decode(plain(request_id, FLOATS + 1))[0].inputs for request_id in ("2", "3")]
+
+    assert inputs[0].layout is inputs[1].layout

@@ -295,3 +295,20 @@ def test_a_hundred_levels_are_not_too_deep():
     request, _ = decoder().decode(RequestHead("m"), text, b"")
 
     assert request.inputs["X"].array.tolist() == [1.0]
+
+
+def test_bodies_that_differ_in_ids_and_contents_have_one_layout():
+    repeated = decoder()
+    inputs = []
+    for request_id, content in (("1", bytes(8)), ("2", b"\x01" * 8)):
+        front = orjson.dumps({"id": request_id, "inputs": [binary()]})
+        request, _ = repeated.decode(RequestHead("m", header_length=len(front)), front, content)
+        inputs.append(request.inputs)
+
+    assert inputs[0].layout is inputs[1].layout
+
+
+def test_inputs_of_which_some_are_in_the_json_have_no_layout():
+    request, _ = decode_binary({"inputs": [binary("X"), tensor("Y", data=[1, 2])]}, bytes(8))
+
+    assert type(request.inputs) is dict

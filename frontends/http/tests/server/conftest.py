@@ -197,6 +197,16 @@ def server(start_server):
     return start_server()
 
 
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory):
+    """A running server for the tests of a module, each of which leaves it as it was."""
+    plugin, models = MirrorPlugin(), tmp_path_factory.mktemp("models")
+    write_models(models)
+    plugins = [plugin, naiad_http, naiad_tracing, naiad_shared_memory]
+    with serve(models, plugins=plugins, options={"http-port": 0, "http-address": "127.0.0.1"}) as client:
+        yield Running(client, plugin)
+
+
 @pytest.fixture
 def wire(server):
     """A plain connection to the running server."""

@@ -29,8 +29,8 @@ import pytest
         ("GET", "/v2/models/dream/ready", 404, "Request for unknown model: 'dream' is not found"),
     ],
 )
-def test_errors_of_other_paths_and_methods_are_json(server, method, path, status, error):
-    got, headers, body = server.ask(method, path, b'{"inputs":[]}' if method == "POST" else None)
+def test_errors_of_other_paths_and_methods_are_json(shared_server, method, path, status, error):
+    got, headers, body = shared_server.ask(method, path, b'{"inputs":[]}' if method == "POST" else None)
 
     assert (got, headers["content-type"]) == (status, "application/json")
     assert error in json.loads(body)["error"]
@@ -38,8 +38,8 @@ def test_errors_of_other_paths_and_methods_are_json(server, method, path, status
 
 
 @pytest.mark.parametrize("action", ["infer", "generate", "generate_stream"])
-def test_an_unknown_model_is_what_its_caller_hears_of_first(server, action):
-    status, _, answer = server.ask("POST", f"/v2/models/dream/{action}", b"{broken")
+def test_an_unknown_model_is_what_its_caller_hears_of_first(shared_server, action):
+    status, _, answer = shared_server.ask("POST", f"/v2/models/dream/{action}", b"{broken")
 
     assert (status, b"unknown model: 'dream'" in answer) == (404, True)
 
@@ -62,8 +62,8 @@ def test_an_unknown_model_is_what_its_caller_hears_of_first(server, action):
         ("/v2/repository/models/add_sub/unload", b'{"parameters":{"dependents":true}}', "there is 'unload_dependents'"),
     ],
 )
-def test_repository_requests_that_are_invalid_are_refused(server, path, body, error):
-    status, _, answer = server.ask("POST", path, body)
+def test_repository_requests_that_are_invalid_are_refused(shared_server, path, body, error):
+    status, _, answer = shared_server.ask("POST", path, body)
 
     assert status == 400
     assert error in json.loads(answer)["error"]
@@ -80,8 +80,8 @@ def test_repository_requests_that_are_invalid_are_refused(server, path, body, er
         "/v2/logging",
     ],
 )
-def test_a_document_that_has_no_need_of_more_is_small(server, path):
-    status, _, answer = server.ask("POST", path, b" " * 65_537)
+def test_a_document_that_has_no_need_of_more_is_small(shared_server, path):
+    status, _, answer = shared_server.ask("POST", path, b" " * 65_537)
 
     assert status == 413
     assert json.loads(answer)["error"].startswith(
@@ -101,10 +101,13 @@ def test_the_index_tells_states_and_may_be_only_of_what_is_ready(server):
     assert {each["state"] for each in ready} == {"READY"}
 
 
-def test_health_answers_have_no_body(server):
-    assert [server.ask("GET", f"/v2/health/{what}")[::2] for what in ("live", "ready")] == [(200, b""), (200, b"")]
-    assert server.ask("GET", "/v2/models/add_sub/versions/1/ready")[::2] == (200, b"")
-    assert server.ask("HEAD", "/v2/health/live")[0] == 200
+def test_health_answers_have_no_body(shared_server):
+    assert [shared_server.ask("GET", f"/v2/health/{what}")[::2] for what in ("live", "ready")] == [
+        (200, b""),
+        (200, b""),
+    ]
+    assert shared_server.ask("GET", "/v2/models/add_sub/versions/1/ready")[::2] == (200, b"")
+    assert shared_server.ask("HEAD", "/v2/health/live")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -119,20 +122,20 @@ def test_health_answers_have_no_body(server):
         ("/v2/trace/setting", [], "must be an object"),
     ],
 )
-def test_settings_of_another_type_are_refused_and_nothing_changes(server, path, document, error):
-    before = server.ask("GET", path)[2]
+def test_settings_of_another_type_are_refused_and_nothing_changes(shared_server, path, document, error):
+    before = shared_server.ask("GET", path)[2]
 
-    status, headers, answer = server.ask("POST", path, json.dumps(document))
+    status, headers, answer = shared_server.ask("POST", path, json.dumps(document))
 
     assert (status, headers["content-type"]) == (400, "application/json")
     assert error in json.loads(answer)["error"]
-    assert server.ask("GET", path)[2] == before
+    assert shared_server.ask("GET", path)[2] == before
 
 
 @pytest.mark.parametrize("path", ["/v2/logging", "/v2/trace/setting"])
-def test_no_body_changes_no_setting(server, path):
-    assert server.ask("POST", path)[::2] == server.ask("GET", path)[::2]
+def test_no_body_changes_no_setting(shared_server, path):
+    assert shared_server.ask("POST", path)[::2] == shared_server.ask("GET", path)[::2]
 
 
-def test_a_version_has_no_trace_settings_of_its_own(server):
-    assert server.ask("GET", "/v2/models/add_sub/versions/1/trace/setting")[0] == 404
+def test_a_version_has_no_trace_settings_of_its_own(shared_server):
+    assert shared_server.ask("GET", "/v2/models/add_sub/versions/1/trace/setting")[0] == 404

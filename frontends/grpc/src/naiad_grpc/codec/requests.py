@@ -15,6 +15,7 @@ from naiad_grpc.codec.templates import RequestTemplate, read_message, read_templ
 from naiad_grpc.codec.typed_size import check_typed_size
 from naiad_kit.frontends.body_memory import SMALLEST_BODY, Reserve, no_body_memory
 from naiad_kit.shared_memory import SharedMemoryApi
+from naiad_tensors.inputs import LaidOutInputs
 from naiad_tensors.tensors import Tensor
 
 _MAX_CACHED = 512
@@ -148,7 +149,8 @@ def _as_expected(message: bytes, before_id: bytes, after_id: bytes, template: Re
     offset += len(after_id)
     if len(message) - offset != template.raw_size:
         return None
-    tensors = {}
+    tensors = LaidOutInputs()
+    tensors.layout = template.layout
     for name, datatype, shape, dtype, size, alignment_mask, header, header_size in template.views:
         if not message.startswith(header, offset):
             return None

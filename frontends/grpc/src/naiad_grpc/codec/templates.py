@@ -1,7 +1,7 @@
 """Templates of infer requests: what their messages say, without the raw contents."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from naiad_grpc.codec.references import Reference
 from naiad_grpc.codec.versions import model_version
 from naiad_grpc.messages import message_class
 from naiad_kit.frontends.parameters import Parameters
+from naiad_tensors.inputs import Layout
 
 
 @dataclass(slots=True, eq=False)
@@ -25,7 +26,7 @@ class RequestTemplate:
     A template without typed contents serves any number of requests. Templates are not changed; the dataclass is not
     frozen because that costs as much as reading a small tensor. `form` lacks the `shared_outputs`. `raw_size` is the
     size of the raw contents in the message if the request needs only views on them, otherwise -1; `views` has the name,
-    datatype, shape, dtype, size, alignment mask, header and its size of each (see Input).
+    datatype, shape, dtype, size, alignment mask, header and its size of each (see Input). `layout` is theirs.
     """
 
     model_name: str
@@ -38,6 +39,7 @@ class RequestTemplate:
     shared_outputs: Sequence[tuple[str, Reference]]
     raw_size: int
     views: tuple[tuple[str, str, tuple[int, ...], np.dtype, int, int, bytes, int], ...]
+    layout: Layout = field(default_factory=Layout)
 
 
 def read_message(text: bytes) -> Any:

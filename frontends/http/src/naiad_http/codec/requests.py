@@ -16,6 +16,7 @@ from naiad_http.codec.template_cache import LONGEST, IdentifiedTemplate, Templat
 from naiad_http.codec.templates import RequestTemplate, read_template
 from naiad_kit.buffers import Buffer, bool_array, unpack_strings
 from naiad_kit.shared_memory import SharedMemoryApi
+from naiad_tensors.inputs import LaidOutInputs
 from naiad_tensors.tensors import Tensor
 
 _ndarray = np.ndarray  # numpy looks its names up at each use: 0.05 µs
@@ -184,7 +185,12 @@ def _request(
 
 def _with_binary(template: RequestTemplate, rest: Buffer, model: str) -> dict[str, Tensor]:
     """The JSON inputs and the binary inputs, whose bytes are in `rest`."""
-    inputs = template.tensors.copy()
+    inputs: dict[str, Tensor]
+    if template.tensors:
+        inputs = template.tensors.copy()
+    else:
+        inputs = LaidOutInputs()
+        inputs.layout = template.layout
     for each in template.binary:
         name, datatype, shape, dtype, _elements, start, _size, is_view = each
         array = _ndarray(shape, dtype, rest, start) if is_view else _array(each, rest, start, model)

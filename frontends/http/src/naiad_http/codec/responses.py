@@ -76,8 +76,10 @@ class Encoder:
         and for a shared memory region that is too small. Raises LargeOutput, unless it runs `on_thread`, for an output
         that takes many milliseconds.
         """
-        text: list[bytes] = [_opening(response)]
+        is_plain = not (response.id or response.parameters)
+        text = [_plain_opening(response.model_name, response.version) if is_plain else _opening(response)]
         buffers: list[Buffer] = []
+        content: Buffer
         size = 0
         forms, unlisted = form.outputs, form.unlisted
         for name, tensor in response.outputs.items():
@@ -90,17 +92,20 @@ class Encoder:
                     requested.target.store(tensor, _content(tensor, on_thread)[0])
                 text.append(_shared_output(name, tensor.datatype, tensor.shape))
             elif requested.binary:
-                content, length = _content(tensor, on_thread)
+                payload = tensor.payload
+                if type(payload) is _ndarray and payload.nbytes <= _FEW_BYTES and tensor.datatype != "BYTES":
+                    content, length = payload.tobytes(), payload.nbytes  # the usual case of `_content`
+                else:
+                    content, length = _content(tensor, on_thread)
                 text.append(_binary_output(name, tensor.datatype, tensor.shape, length))
                 if length:
                     buffers.append(content)
                     size += length
             else:
-                content = json_content(tensor, self._limit, on_thread)
-                text += (_json_output(name, tensor.datatype, tensor.shape), content, b"},")
-        text[-1] = text[-1].removesuffix(b",")
-        text.append(b"]}")
-        return Encoded(b"".join(text), buffers, size)
+                elements = json_content(tensor, self._limit, on_thread)
+                text += (_json_output(name, tensor.datatype, tensor.shape), elements, b"},")
+        whole = b"".join(text)
+        return Encoded((whole[:-1] if response.outputs else whole) + b"]}", buffers, size)
 
     def _classes(self, response: Response, tensor: Tensor, classes: int) -> Tensor:
         labels = self._labels(response.model_name, tensor.name, response.version)
@@ -113,6 +118,11 @@ def _opening(response: Response) -> bytes:
     if response.parameters:
         opening += b'"parameters":%b,' % orjson.dumps(dict(response.parameters), option=orjson.OPT_SERIALIZE_NUMPY)
     return opening + b'"outputs":['
+
+
+@lru_cache(maxsize=1024)
+def _plain_opening(model: str, version: int) -> bytes:
+    return b'{%b"outputs":[' % _model_part(model, version)
 
 
 @lru_cache(maxsize=1024)

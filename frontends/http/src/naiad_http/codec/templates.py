@@ -1,7 +1,7 @@
 """Templates of infer requests: what their JSON part says, without the bytes of binary and shared tensors."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from naiad.errors import InvalidArgumentError
@@ -14,6 +14,7 @@ from naiad_http.codec.parameters import read_parameters
 from naiad_kit.buffers import Buffer
 from naiad_kit.frontends.parameters import NO_PARAMETERS, Parameters
 from naiad_kit.shared_memory import SharedInput
+from naiad_tensors.inputs import Layout
 from naiad_tensors.tensors import Tensor
 
 _NO_INPUTS = (
@@ -31,7 +32,7 @@ class RequestTemplate:
     `tensors` came as JSON. A template without any serves any number of requests, so it names shared memory regions
     and holds none. Templates are not changed; the dataclass is not frozen because that costs as much as reading a
     small tensor. `names` are those of all inputs, in order; `form` has the outputs without those in `placed`, which
-    go to shared memory.
+    go to shared memory. `layout` is that of the `binary` tensors.
     """
 
     id: str
@@ -44,6 +45,7 @@ class RequestTemplate:
     form: ResponseForm
     placed: Sequence[SharedOutput]
     size: int
+    layout: Layout = field(default_factory=Layout)
 
 
 def read_template(text: Buffer, model: str, limit: int) -> RequestTemplate:
