@@ -186,6 +186,8 @@ async def test_whatever_happens_what_computes_fits_and_everything_is_answered(se
             model.settle_suspensions()
             model.finish(chance)
         await jump(2)
+        if not any(model.queue.outstanding or model.executing or model.suspended for model in models):
+            break
 
     check(models, gates.limiter)
     for model in models:
