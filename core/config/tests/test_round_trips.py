@@ -5,6 +5,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,10 @@ def configs() -> st.SearchStrategy[ModelConfig]:
 
 @st.composite
 def _messages(draw: Callable[[st.SearchStrategy[Any]], Any], cls: type) -> Any:
-    fields = specs(cls).values()
-    chosen = draw(st.sets(st.sampled_from([spec.name for spec in fields]), max_size=4)) if fields else set()
+    chosen = draw(_names(cls))
     results: dict[str, Any] = {}
     oneofs: set[str] = set()
-    for spec in fields:
+    for spec in specs(cls).values():
         if spec.name not in chosen or spec.oneof in oneofs:
             continue
         oneofs |= {spec.oneof} - {""}
@@ -47,6 +47,13 @@ def _messages(draw: Callable[[st.SearchStrategy[Any]], Any], cls: type) -> Any:
     return cls(**results)
 
 
+@cache  # a strategy that is made for each example takes longer than what it is drawn for
+def _names(cls: type) -> st.SearchStrategy[set[str]]:
+    names = [spec.name for spec in specs(cls).values()]
+    return st.sets(st.sampled_from(names), max_size=4) if names else st.just(set())
+
+
+@cache
 def _values(spec: FieldSpec) -> st.SearchStrategy[Any]:
     if spec.cardinality == "map":
         return st.dictionaries(_single(spec.map_key), _single(spec.map_value), max_size=2)
@@ -55,6 +62,7 @@ def _values(spec: FieldSpec) -> st.SearchStrategy[Any]:
     return _single(spec)
 
 
+@cache
 def _single(spec: FieldSpec) -> st.SearchStrategy[Any]:
     if spec.is_message:
         return st.deferred(lambda: _messages(spec.type))

@@ -149,7 +149,7 @@ def test_a_generate_request_of_many_members(inference):
         return b"{%b}" % b",".join(b'"k%d":1' % number for number in range(size // 10))
 
     check_cost(
-        lambda body: inference.decode_large_generate(RequestHead("m"), body), input_of, 200_000, bytes_per_byte=60
+        lambda body: inference.decode_large_generate(RequestHead("m"), body), input_of, 100_000, bytes_per_byte=60
     )
 
 

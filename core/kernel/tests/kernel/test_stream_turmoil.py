@@ -133,7 +133,7 @@ async def test_whatever_happens_every_stream_ends_and_the_server_stops(
     async with running(
         tmp_path, backend, Scheduling(scheduler), model_control_mode="explicit", load_model=("m",)
     ) as server:
-        for round_number in range(6):
+        for round_number in range(4):
             kinds = chance.choices(list(KINDS), list(KINDS.values()), k=25)
             clients = [outcome_of(server, kind, chance) for kind in kinds]
             (tmp_path / "m" / "1" / "weights").write_text(str(round_number // 2))
