@@ -45,9 +45,9 @@ def budgets(table: Mapping[str, Any]) -> dict[str, Budget]:
     return {name: Budget(**each) for name, each in table["budgets"].items()}
 
 
-def measure(pure: Iterable[str], workspace: list[Member] | None = None) -> Iterator[Figure]:
-    """All figures of the workspace; `pure` names the modules that know neither clock nor loop nor thread nor chance."""
-    workspace = members() if workspace is None else workspace
+def measure(pure: Iterable[str], root: Path = ROOT) -> Iterator[Figure]:
+    """All figures of a workspace; `pure` names the modules that know neither clock nor loop nor thread nor chance."""
+    workspace = members(root)
     modules = [module for member in workspace for module in member.modules]
     edges = graph(modules)
     yield from _lines(workspace)
@@ -57,7 +57,7 @@ def measure(pure: Iterable[str], workspace: list[Member] | None = None) -> Itera
     yield _listed("imports by pure modules of clock, loop, thread or chance", boundaries.impure(pure, workspace, edges))
     yield _listed("back doors: imports of naiad._* outside naiad", boundaries.back_doors(workspace, edges))
     yield _listed("imports of naiad._* by the contract", boundaries.private_contract(workspace, edges))
-    beside = list(words.beside_the_packages())
+    beside = list(words.beside_the_packages(root))
     known = [module.name for module in modules]
     yield _listed("imports of naiad._* by tests of others", boundaries.private_in_tests(beside, known))
     yield _listed("private names of others in tests", privates.of_others_in_tests(workspace, beside))
@@ -68,7 +68,7 @@ def measure(pure: Iterable[str], workspace: list[Member] | None = None) -> Itera
         [f"{each.name} {each.lines}" for each in modules if each.lines < SMALL and each.path.stem not in SHORT],
     )
     yield _listed(f"files over {LARGE} lines", [f"{each.name} {each.lines}" for each in modules if each.lines > LARGE])
-    counted = words.in_texts(words.texts()) | words.as_names([*modules, *beside])
+    counted = words.in_texts(words.texts(root), root) | words.as_names([*modules, *beside])
     yield from (_listed(f"word: {word}", items) for word, items in counted.items())
 
 
