@@ -67,6 +67,17 @@ def test_a_second_ctrl_c_ends_the_process_unless_it_is_the_same_key_passed_on_tw
     assert policy.received(INT, 100.0 + later) is action
 
 
+@pytest.mark.parametrize(("number", "says_how"), [(INT, True), (TERM, False)])
+def test_the_first_ctrl_c_says_how_to_end_the_process_at_once(
+    caplog: pytest.LogCaptureFixture, number: int, says_how: bool
+) -> None:
+    caplog.set_level("INFO", "naiad")
+
+    Recorder().signals().act(number, 1.0)
+
+    assert ("Ctrl-C again ends the process at once" in caplog.text) is says_how
+
+
 def test_the_server_stops_before_the_signal_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder()
 

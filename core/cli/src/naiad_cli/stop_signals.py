@@ -108,7 +108,8 @@ class StopSignals:
             self._first.put(None)
             with suppress(RuntimeError):  # the event loop is closed: the process is about to end anyway
                 self._stop()
-            _logger.info("Signal (%d) received. Requests in flight have %g s to end", number, self._grace)
+            again = "; Ctrl-C again ends the process at once" if number == signal.SIGINT else ""
+            _logger.info("Signal (%d) received. Requests in flight have %g s to end%s", number, self._grace, again)
         elif action is Action.GO_ON:
             text = (
                 "Signal (%d) received again; still stopping (%s), give it up to %g s; a second Ctrl-C ends it at once"
