@@ -82,8 +82,31 @@ class FieldSpec:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def message(cls: type[_T]) -> type[_T]:
-    """Make a configuration message: a frozen keyword-only dataclass with slots."""
-    return dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    """Make a configuration message: a frozen keyword-only dataclass with slots.
+
+    The messages share what compares and shows them: to generate it for each takes half of the import of this package.
+    """
+    shared = {"__eq__": _equal, "__hash__": _hash, "__repr__": _show}
+    for name, method in shared.items():
+        setattr(cls, name, method)
+    return dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)(cls)
+
+
+def _values(message: Any) -> tuple[Any, ...]:
+    return tuple([getattr(message, name) for name in message.__slots__])
+
+
+def _equal(self: Any, other: object) -> bool:
+    return _values(self) == _values(other) if other.__class__ is self.__class__ else NotImplemented
+
+
+def _hash(self: Any) -> int:
+    return hash(_values(self))
+
+
+def _show(self: Any) -> str:
+    fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+    return f"{type(self).__qualname__}({fields})"
 
 
 def proto_name(cls: type) -> str:
