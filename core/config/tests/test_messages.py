@@ -17,7 +17,7 @@ def test_messages_of_one_class_are_equal_when_all_fields_are():
     assert ModelConfig(name="m", input=(INPUT,)) == ModelConfig(name="m", input=(same,))
     assert replace(INPUT, dims=(3,)) != INPUT
     assert ModelInput() != ModelOutput()
-    assert "x" != INPUT
+    assert INPUT != "x"
 
 
 def test_a_message_is_shown_with_the_values_of_its_fields():
