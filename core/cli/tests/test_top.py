@@ -70,7 +70,7 @@ def url() -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200)
+            self.send_response(200 if self.path == "/metrics" else 404)
             self.end_headers()
             self.wfile.write(next(pages, AFTER).encode())
 
@@ -90,8 +90,9 @@ def url() -> Iterator[str]:
         thread.join()
 
 
-def test_in_a_pipe_it_is_one_table(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status = main(["top", "--url", url, "--metrics-url", url, "--interval", "0.1"])
+@pytest.mark.parametrize("path", ["", "/metrics", "/metrics/"])
+def test_in_a_pipe_it_is_one_table(url: str, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["top", "--url", url, "--metrics-url", url + path, "--interval", "0.1"])
 
     head, row = (line.split("\t") for line in capsys.readouterr().out.splitlines())
     assert status == 0

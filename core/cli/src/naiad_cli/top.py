@@ -48,7 +48,8 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show the table until Ctrl-C, or once."""
     client = client_of(arguments)
-    metrics = replace(client, url=arguments.metrics_url or _metrics_url(arguments.url))
+    page = arguments.metrics_url or _metrics_url(arguments.url)
+    metrics = replace(client, url=page.rstrip("/").removesuffix("/metrics"))  # the log names the page with its path
     looks = _looks(client, metrics, arguments.interval)
     if arguments.json:
         rows = next(looks)
