@@ -1,48 +1,58 @@
 """TensorFlow models made in code, and the backend that loads them without a server."""
 
 import shutil
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
-import tensorflow as tf
 
 from naiad_tensorflow.backend import TensorFlowBackend
 from naiad_tensorflow.runtime import runtime
 from naiad_testing.workbench import Workbench
 
-v1 = tf.compat.v1
-runtime()  # it keeps TensorFlow's deprecations out of the log
+
+class TensorFlow:
+    """TensorFlow, or a module of it, imported when a test uses it first: it takes 6 s, and all tests are collected."""
+
+    def __init__(self, *modules: str) -> None:
+        self._modules = modules
+
+    def __getattr__(self, name: str) -> Any:
+        return reduce(getattr, (*self._modules, name), runtime())  # which keeps its deprecations out of the log
 
 
-class AddSub(tf.Module):
-    """sum = (a + b) * weight, difference = a - b, over FP32[n, columns]; `doubled` is a signature of its own."""
-
-    def __init__(self, columns: int = 16) -> None:
-        super().__init__()
-        self.weight = tf.Variable(1.0)
-        a, b = (tf.TensorSpec([None, columns], name=name) for name in ("a", "b"))
-        self.serve = tf.function(self._serve, input_signature=[a, b])
-        self.double = tf.function(self._double, input_signature=[a])
-
-    def _serve(self, a: tf.Tensor, b: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"sum": (a + b) * self.weight, "difference": a - b}
-
-    def _double(self, a: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"twice": a + a}
+tf: Any = TensorFlow()
+v1: Any = TensorFlow("compat", "v1")
 
 
-class Ragged(tf.Module):
+def module_add_sub(columns: int = 16) -> Any:
+    """sum = (a + b) * weight, difference = a - b, over FP32[n, columns]; `double` is a signature of its own."""
+    module = tf.Module()
+    module.weight = tf.Variable(1.0)
+    a, b = (tf.TensorSpec([None, columns], name=name) for name in ("a", "b"))
+    module.serve = tf.function(
+        lambda a, b: {"sum": (a + b) * module.weight, "difference": a - b}, input_signature=[a, b]
+    )
+    module.double = tf.function(lambda a: {"twice": a + a}, input_signature=[a])
+    return module
+
+
+def ragged(path: Path) -> None:
     """SUM = of each request's elements of IN, whose count OFFSETS accumulates."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], name="IN"), tf.TensorSpec([None], tf.int32, name="OFFSETS")])
-    def serve(self, values: tf.Tensor, offsets: tf.Tensor) -> dict[str, tf.Tensor]:
+    def serve(values: Any, offsets: Any) -> dict[str, Any]:
         return {"SUM": tf.reduce_sum(tf.RaggedTensor.from_row_splits(values, offsets), axis=1, keepdims=True)}
+
+    module = tf.Module()
+    module.serve = serve
+    tf.saved_model.save(module, str(path))
 
 
 def add_sub(path: Path, columns: int = 16) -> None:
     """A SavedModel of TensorFlow 2."""
-    module = AddSub(columns)
+    module = module_add_sub(columns)
     tf.saved_model.save(module, str(path), signatures={"serving_default": module.serve, "doubled": module.double})
 
 
@@ -69,11 +79,11 @@ def frozen(path: Path) -> None:
         path.write_bytes(graph.as_graph_def().SerializeToString())
 
 
-def identity(path: Path, dtype: tf.DType, columns: int | None = 3) -> None:
-    """y = x, over [n, columns]."""
+def identity(path: Path, dtype: str, columns: int | None = 3) -> None:
+    """y = x, over [n, columns]; `dtype` is TensorFlow's name."""
 
-    @tf.function(input_signature=[tf.TensorSpec([None, columns], dtype, name="x")])
-    def serve(x: tf.Tensor) -> dict[str, tf.Tensor]:
+    @tf.function(input_signature=[tf.TensorSpec([None, columns], getattr(tf, dtype), name="x")])
+    def serve(x: Any) -> dict[str, Any]:
         return {"y": tf.identity(x)}
 
     module = tf.Module()
@@ -85,7 +95,7 @@ def look_up(path: Path) -> None:
     """y = row x of a table of four: fails for an index of 4 and more."""
 
     @tf.function(input_signature=[tf.TensorSpec([None, 1], tf.int64, name="x")])
-    def serve(x: tf.Tensor) -> dict[str, tf.Tensor]:
+    def serve(x: Any) -> dict[str, Any]:
         return {"y": tf.gather(tf.constant([10.0, 11.0, 12.0, 13.0]), x)}
 
     module = tf.Module()
@@ -98,7 +108,7 @@ def accumulator(path: Path) -> None:
     column = [tf.TensorSpec([None, 1], name=name) for name in ("x", "start", "state")]
 
     @tf.function(input_signature=column)
-    def serve(x: tf.Tensor, start: tf.Tensor, state: tf.Tensor) -> dict[str, tf.Tensor]:
+    def serve(x: Any, start: Any, state: Any) -> dict[str, Any]:
         out = x + state * (1 - start)
         return {"out": out, "state_out": tf.identity(out)}
 

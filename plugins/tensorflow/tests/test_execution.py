@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from naiad.backend import MemoryUsage
 from naiad.errors import InvalidArgumentError
 from naiad_tensorflow import instance
 from naiad_testing.workbench import parameter_entry
 
-from .conftest import AddSub, add_sub, frozen, identity, v1
+from .conftest import add_sub, frozen, identity, module_add_sub, tf, v1
 
 SAVED = "model.savedmodel"
 
@@ -22,7 +21,7 @@ def aligned(rows, columns):
 
 
 def test_neither_the_input_nor_the_output_of_a_single_request_is_copied(workbench, zoo):
-    zoo(identity, workbench.path(SAVED), tf.float32)
+    zoo(identity, workbench.path(SAVED), "float32")
     sent = aligned(2, 3)
     sent.flags.writeable = False
 
@@ -32,7 +31,7 @@ def test_neither_the_input_nor_the_output_of_a_single_request_is_copied(workbenc
 
 
 def test_an_input_at_any_address_is_taken(workbench, zoo):
-    zoo(identity, workbench.path(SAVED), tf.float32)
+    zoo(identity, workbench.path(SAVED), "float32")
     odd = np.frombuffer(b"-" + np.float32([1, 2, 3]).tobytes(), np.float32, offset=1).reshape(1, 3)
     turned = np.arange(6, dtype=np.float32).reshape(3, 2).T
     served = workbench.load()
@@ -108,7 +107,7 @@ def test_any_order_of_inputs_and_any_choice_of_outputs_shares_few_calls(workbenc
 
 
 def test_memory_is_reported_for_each_session(workbench, zoo):
-    module = AddSub()
+    module = module_add_sub()
     module.weight = tf.Variable(np.ones((100, 16), np.float32)[0])
     tf.saved_model.save(module, str(workbench.path(SAVED)), signatures=module.serve)
 

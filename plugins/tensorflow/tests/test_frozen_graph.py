@@ -6,11 +6,10 @@ import subprocess
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from naiad.errors import ConfigError
 
-from .conftest import v1
+from .conftest import tf, v1
 
 GRAPHDEF = 'platform: "tensorflow_graphdef"\n'
 

@@ -3,13 +3,14 @@
 import logging
 
 import pytest
-import tensorflow as tf
 
 from naiad.errors import ConfigError
 from naiad_config.text import parse_text
 from naiad_tensorflow import process
 from naiad_tensorflow.parameters import RunSettings, run_settings
 from naiad_tensorflow.sessions import session_config
+
+from .conftest import tf
 
 
 def settings_of(written="", backend=None, **parameters):

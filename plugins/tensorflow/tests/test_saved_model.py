@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from naiad.errors import ConfigError, InvalidArgumentError
 from naiad_config import DataType
 
-from .conftest import add_sub, v1
+from .conftest import add_sub, tf, v1
 
 SAVED = "model.savedmodel"
 
@@ -16,24 +15,25 @@ def signature(name):
     return f'parameters {{ key: "TF_SIGNATURE_DEF" value {{ string_value: "{name}" }} }}\n'
 
 
-class Lookup(tf.Module):
+def lookup(words):
     """place = the line of an asset that holds the word, by a table that TensorFlow fills when it loads the model."""
-
-    def __init__(self, words):
-        super().__init__()
-        line, whole = tf.lookup.TextFileIndex.LINE_NUMBER, tf.lookup.TextFileIndex.WHOLE_LINE
-        initializer = tf.lookup.TextFileInitializer(words, tf.string, whole, tf.int64, line)
-        self.table = tf.lookup.StaticHashTable(initializer, -1)
+    line, whole = tf.lookup.TextFileIndex.LINE_NUMBER, tf.lookup.TextFileIndex.WHOLE_LINE
+    initializer = tf.lookup.TextFileInitializer(words, tf.string, whole, tf.int64, line)
+    module = tf.Module()
+    module.table = tf.lookup.StaticHashTable(initializer, -1)
 
     @tf.function(input_signature=[tf.TensorSpec([None, 1], tf.string, name="word")])
-    def serve(self, word):
-        return {"place": self.table.lookup(word)}
+    def serve(word):
+        return {"place": module.table.lookup(word)}
+
+    module.serve = serve
+    return module
 
 
-class Unranked(tf.Module):
-    @tf.function(input_signature=[tf.TensorSpec(None, name="x")])
-    def serve(self, x):
-        return {"y": x * 2}
+def unranked():
+    module = tf.Module()
+    module.serve = tf.function(lambda x: {"y": x * 2}, input_signature=[tf.TensorSpec(None, name="x")])
+    return module
 
 
 def written(path, tags=("serve",), as_text=False):
@@ -53,7 +53,7 @@ def written(path, tags=("serve",), as_text=False):
 
 def test_tables_are_filled_from_the_assets_of_the_model(workbench, tmp_path):
     (tmp_path / "words.txt").write_text("naiad\ndryad\n")
-    tf.saved_model.save(Lookup(str(tmp_path / "words.txt")), str(workbench.path(SAVED)))
+    tf.saved_model.save(lookup(str(tmp_path / "words.txt")), str(workbench.path(SAVED)))
     (tmp_path / "words.txt").unlink()
 
     answer = workbench.load().execute({"word": np.array([[b"dryad"], [b"oread"]], object)})
@@ -93,7 +93,7 @@ def test_a_sparse_tensor_has_no_datatype_and_the_error_says_what_to_do(workbench
 
 
 def test_a_tensor_without_a_rank_is_served_with_the_dims_that_are_written(workbench):
-    tf.saved_model.save(Unranked(), str(workbench.path(SAVED)))
+    tf.saved_model.save(unranked(), str(workbench.path(SAVED)))
     dims = 'input { name: "x" dims: [ 2, 3 ] } output { name: "y" dims: [ 2, 3 ] }'
 
     with pytest.raises(ConfigError, match="no rank for 'x'"):
