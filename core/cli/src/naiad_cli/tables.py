@@ -3,12 +3,13 @@
 import json
 import sys
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from naiad_cli.logs import takes_colours
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
 
 _STATES: Mapping[str, str] = {"READY": "green", "LOADING": "yellow", "UNLOADING": "yellow", "UNAVAILABLE": "red"}
@@ -16,6 +17,9 @@ _STATES: Mapping[str, str] = {"READY": "green", "LOADING": "yellow", "UNLOADING"
 
 _SHORT = 12
 """Columns up to this width keep it on a narrow terminal; longer cells go on in the next line, uncut."""
+
+_NARROWEST = 8
+"""The width that other columns have at least."""
 
 
 def add_json_option(parser: ArgumentParser) -> None:
@@ -43,18 +47,50 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
         print("\t".join(" ".join(cell.split()) for cell in row).rstrip("\t"))
 
 
-def drawn_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> "Table":
+def drawn_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> "DrawnTable":
     """The table as rich draws it; no cell is cut."""
-    from rich.table import Table
-    from rich.text import Text
+    return DrawnTable(columns, rows, title)
 
-    table = Table(title=title or None, title_justify="left")
-    for index, column in enumerate(columns):
-        widest = max((len(row[index]) for row in rows), default=0)
-        table.add_column(column, overflow="fold", no_wrap=max(widest, len(column)) <= _SHORT)
-    for row in rows:
-        table.add_row(*(Text(cell, style=_STATES.get(cell, "")) for cell in row))
-    return table
+
+class DrawnTable:
+    """A table that fits the terminal: with lines, without them where it is narrow, or a block for each row."""
+
+    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+        self._columns, self._rows, self._title = columns, rows, title
+        self._widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[RenderableType]":
+        least = sum(width if width <= _SHORT else _NARROWEST for width in self._widths)
+        count = len(self._widths)
+        if least + 3 * count + 1 <= options.max_width:
+            yield self._table()
+        elif least + count - 1 <= options.max_width:
+            yield self._table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+        else:
+            yield from self._blocks()
+
+    def _table(self, **style: Any) -> "Table":
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=self._title or None, title_justify="left", **style)
+        for column, width in zip(self._columns, self._widths, strict=True):
+            table.add_column(column, overflow="fold", no_wrap=width <= _SHORT)
+        for row in self._rows:
+            table.add_row(*(Text(cell, style=_STATES.get(cell, "")) for cell in row))
+        return table
+
+    def _blocks(self) -> "Iterator[RenderableType]":
+        """The first cell of each row, and below it the others with the names of their columns."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        if self._title:
+            yield Text(self._title, style="italic")
+        for first, *others in self._rows:
+            yield Text(first, style="bold", overflow="fold")
+            named = [f"{column}: {cell}" for column, cell in zip(self._columns[1:], others, strict=True) if cell]
+            yield Padding(Text("  ".join(named), overflow="fold"), (0, 0, 0, 2))
 
 
 def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
