@@ -13,9 +13,10 @@ from naiad import Server
 from naiad.backend import Answer, Batch
 from naiad.errors import ModelFailedError, WorkerDiedError
 from naiad_testing.backends import FakeBackend
-from naiad_testing.in_loop import request
+from naiad_testing.in_loop import request, rows
 from naiad_testing.leading import lead, led_by
 from naiad_testing.loops import until
+from naiad_testing.scheduling import AllAtOnce, Scheduling
 
 LONG = 30.0
 """Seconds after which a test that waits for a thread has failed."""
@@ -76,6 +77,35 @@ def test_of_two_instances_one_leads_while_requests_come_one_by_one(tmp_path: Pat
     backend = FakeBackend(answer=watched)
     backend.write(tmp_path, "m", "instance_group { kind: KIND_CPU count: 2 }")
     lead(tmp_path, body, naiad_loop_handoff, backend)
+
+
+def test_a_leader_stays_awake_after_a_request_that_came_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    class Awake:
+        def __init__(self, loop: object, seconds: float) -> None: ...
+
+        def responded(self) -> None:
+            calls.append("responded")
+
+        def arrived(self) -> None:
+            calls.append("arrived")
+
+    monkeypatch.setattr("naiad_loop_handoff.workers.AwakeLoop", Awake)
+
+    async def body(server: Server) -> None:
+        await led_by(server, "m", rows)
+        calls.clear()
+        for value in range(3):
+            await server.infer(rows("m", value))
+        assert calls == ["arrived", "responded"] * 3
+        calls.clear()
+        await asyncio.gather(*[server.infer(rows("m", value)) for value in range(4)])
+        assert calls == ["arrived"]
+
+    backend = FakeBackend(answer=echo)
+    backend.write(tmp_path, "m", "max_batch_size: 4 dynamic_batching {}")
+    lead(tmp_path, body, naiad_loop_handoff, backend, Scheduling(AllAtOnce))
 
 
 def test_many_requests_at_once_are_answered_in_full(tmp_path: Path) -> None:

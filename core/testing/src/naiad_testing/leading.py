@@ -8,6 +8,7 @@ from typing import Any
 
 from naiad import PluginRegistry, Server
 from naiad.options import Settings
+from naiad.types import Request
 from naiad_testing.in_loop import request
 
 _MOST_REQUESTS = 10_000
@@ -39,11 +40,11 @@ def lead(
         runner.run(serve())
 
 
-async def led_by(server: Server, model: str) -> int:
-    """Ask a model until its thread runs the event loop; the thread."""
+async def led_by(server: Server, model: str, make: Callable[[str, float], Request] = request) -> int:
+    """Send requests, which `make` makes, to a model until its thread runs the event loop; the thread."""
     here = threading.get_ident()
     for _ in range(_MOST_REQUESTS):
-        await server.infer(request(model, 1.0))
+        await server.infer(make(model, 1.0))
         if threading.get_ident() != here:
             return threading.get_ident()
     raise AssertionError(f"no thread of model '{model}' runs the event loop after {_MOST_REQUESTS} requests")

@@ -16,7 +16,7 @@ import numpy as np
 from naiad.backend import Answer, Batch, Instance
 from naiad.errors import InternalError, NaiadError
 from naiad.types import Request
-from naiad_process_workers.busy_wait import BusyWait
+from naiad_kit.busy_wait import BusyWait
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, Memory
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError

@@ -14,7 +14,7 @@ from naiad.errors import NaiadError
 from naiad.extend import ItemT, WorkerHost
 from naiad.threads import on_event_loop
 from naiad.workers import InstanceWorker
-from naiad_process_workers.busy_wait import BusyWait
+from naiad_kit.busy_wait import BusyWait
 from naiad_process_workers.frames import Frame, LinkClosedError, broken
 from naiad_process_workers.instance import ProcessInstance
 from naiad_process_workers.messages import Kind
