@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from naiad.errors import InvalidArgumentError, TooLargeError
@@ -26,6 +26,7 @@ def small_pieces(monkeypatch):
 
 
 @given(_DOCUMENTS, st.sampled_from([None, 1]))
+@settings(max_examples=40)
 def test_a_text_read_in_pieces_has_the_values_of_the_whole(document, indent):
     text = json.dumps(document, indent=indent).encode()
 
@@ -36,12 +37,28 @@ def test_a_text_read_in_pieces_has_the_values_of_the_whole(document, indent):
 
 
 @given(_DOCUMENTS, st.data())
+@settings(max_examples=40)
 def test_a_broken_text_read_in_pieces_is_as_broken_as_the_whole(document, data):
     text = bytearray(json.dumps(document).encode())
     at = data.draw(st.integers(0, len(text) - 1))
     text[at : at + data.draw(st.integers(0, 1))] = data.draw(st.sampled_from([b",", b"]", b"[", b'"', b"}", b":", b""]))
 
     assert _outcome(parse_document, bytes(text)) == _outcome(parse, bytes(text))
+
+
+@pytest.mark.parametrize(
+    "elements",
+    [[*range(20)], [1.2345678901234567] * 5, [[1, 2, 3], [4, 5], [6]] * 3, ["a,]", '"[', "}:"] * 4],
+    ids=["short numbers", "a number for each piece", "lists", "strings"],
+)
+def test_a_text_that_is_broken_at_any_offset_is_as_broken_as_the_whole(elements):
+    text = json.dumps({"inputs": [{"name": "x", "data": elements}]}).encode()
+
+    for offset in range(len(text)):
+        for mark in (b"", b",", b"]", b"[", b'"', b"}", b":"):
+            for rest in (text[offset:], text[offset + 1 :]):
+                broken = text[:offset] + mark + rest
+                assert _outcome(parse_document, broken) == _outcome(parse, broken), broken
 
 
 def test_large_arrays_may_have_what_json_has_not():
