@@ -14,12 +14,24 @@ def after(*lengths: float) -> BusyWait:
     return busy_wait
 
 
-def test_nothing_waits_busily_before_waits_were_short() -> None:
-    assert not BusyWait(100e-6).pays
+def test_waiting_busily_is_tried_at_first() -> None:
+    assert BusyWait(100e-6).pays
+    assert after(*[150e-6] * 5).pays
+
+
+def test_waits_that_are_longer_with_sleep_are_tried_without_it_now_and_then() -> None:
+    asleep = [500e-6] * 250
+    assert not after(*asleep).pays
+    assert after(*asleep, *[500e-6] * 6).pays
+    assert after(*asleep, *[500e-6] * 6, *[50e-6] * 12).pays  # they were short without sleep, so it stays so
+
+
+def test_waits_that_are_too_long_are_not_tried() -> None:
+    assert not after(*[1e-3] * 256).pays
 
 
 def test_short_waits_are_waited_busily() -> None:
-    assert after(*[150e-6] * 20).pays  # so long while the other side must be woken
+    assert after(*[90e-6] * 20).pays
 
 
 def test_long_waits_are_slept_through() -> None:

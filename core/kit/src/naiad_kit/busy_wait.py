@@ -2,7 +2,8 @@
 
 To wake a process that sleeps takes 20 to 100 µs on a virtual machine, for both sides: more than a short execution. With
 one request at a time, waiting busily answers up to three times as many, for less processor time; where waits are longer
-than that, it would cost what it waits. So it is done only as long as it has paid lately.
+than that, it would cost what it waits. So it is done only as long as it has paid lately. With sleep the waits are
+longer themselves, often too long for that, so it is tried at first, and now and then.
 """
 
 import asyncio
@@ -11,7 +12,10 @@ from time import perf_counter
 
 _FAILURES = 8
 _RETRY = 256
+_TRIES = 12
 _SHARE = 1 / 8
+_SHORT, _NOT_TOO_LONG = 2, 6
+"""Average waits, in units of the time to wait busily: shorter ones pay, and longer ones are not worth a try."""
 
 
 class BusyWait:
@@ -28,7 +32,9 @@ class BusyWait:
     @property
     def pays(self) -> bool:
         """Whether to wait busily, for up to `seconds`."""
-        return self._average < 2 * self.seconds and self._failures < _FAILURES
+        if self._waits % _RETRY < _TRIES:
+            return self._average < _NOT_TOO_LONG * self.seconds
+        return self._average < _SHORT * self.seconds and self._failures < _FAILURES
 
     def ended(self, length: float) -> None:
         """A wait is over, after so long."""
