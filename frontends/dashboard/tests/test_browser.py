@@ -22,6 +22,7 @@ from naiad_testing import serve
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 expect = playwright.expect
+expect.set_options(timeout=30_000)  # its own 5 s are too short on a busy machine
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
 
@@ -63,7 +64,7 @@ def open_page(browser):
 
     def open_(url, faults=False, **options):
         context = browser.new_context(**options)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(30_000)
         contexts.append(context)
         page = context.new_page()
         if not faults:

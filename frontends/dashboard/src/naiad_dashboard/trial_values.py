@@ -227,7 +227,9 @@ def _shaped(array: np.ndarray, text: str, declared: TensorMetadata) -> Tensor:
         except ValueError:
             raise InvalidArgumentError(f"the shape of input '{name}' is not a list of sizes: {text!r:.40}") from None
         if any(size < 0 for size in shape) or count_elements(shape, 1, name) != array.size:
-            raise InvalidArgumentError(f"the shape {list(shape)} of input '{name}' does not fit {array.size} elements")
+            raise InvalidArgumentError(
+                f"the shape {list(shape)} of input '{name}' does not fit its number of values, {array.size}"
+            )
     elif array.ndim == rank:
         shape = array.shape
     elif array.ndim == rank - 1 and array.ndim > 1 and declared.shape[0] == -1:

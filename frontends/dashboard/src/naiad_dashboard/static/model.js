@@ -71,9 +71,10 @@ function Details({ details }) {
 const CHARTS = [
   { title: "Requests and errors per second", format: number, lines: [["rate", "requests", "--accent"], ["errors", "errors", "--bad"]] },
   { title: "Latency", format: seconds, lines: [["p50", "p50", "--accent"], ["p99", "p99", "--output"]] },
-  { title: "Queue and in flight", format: number, lines: [["queue", "queued", "--queue"], ["in_flight", "in flight", "--accent"]] },
+  { title: "Queue and in flight", format: number, counts: true, lines: [["queue", "queued", "--queue"], ["in_flight", "in flight", "--accent"]] },
   { title: "Mean batch", format: number, lines: [["batch", "items", "--infer"]] },
 ];
+const WHOLE = [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].flatMap((power) => [power, 2 * power, 5 * power]);  // steps of an axis of counts
 let plots = [];
 
 function colour(name) {
@@ -87,7 +88,7 @@ function time(at) {
 function makeCharts(box) {
   plots.forEach((plot) => plot.chart.destroy());
   box.replaceChildren();
-  plots = CHARTS.map(({ title, format, lines }) => {
+  plots = CHARTS.map(({ title, format, lines, counts }) => {
     const card = document.createElement("div");
     const heading = document.createElement("h2");
     heading.textContent = title;
@@ -97,7 +98,7 @@ function makeCharts(box) {
     const chart = new uPlot({
       width: Math.max(200, card.clientWidth - 16), height: 170,
       scales: { y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-      axes: [{ ...axis, space: 70, size: 30, values: (_plot, values) => values.map(time) }, { ...axis, size: 62, values: (_plot, values) => values.map(format) }],
+      axes: [{ ...axis, space: 70, size: 30, values: (_plot, values) => values.map(time) }, { ...axis, size: 62, values: (_plot, values) => values.map(format), ...(counts ? { incrs: WHOLE } : {}) }],
       series: [{ label: "time", value: (_plot, value) => (value === null ? "" : time(value)) }, ...lines.map(([, label, name]) => ({ label, stroke: colour(name), width: 1.5, points: { show: false }, value: (_plot, value) => format(value) }))],
     }, [columns.at, ...lines.map(([key]) => columns[key])], card);
     return { chart, card, lines };
