@@ -6,6 +6,7 @@ import pytest
 from naiad.backend import MemoryUsage
 from naiad.errors import InvalidArgumentError
 from naiad_tensorflow import instance
+from naiad_tensorflow.runtime import runtime
 from naiad_testing.workbench import parameter_entry
 
 from .conftest import add_sub, frozen, identity, module_add_sub, tf, v1
@@ -131,7 +132,7 @@ def test_the_constants_of_a_graph_are_its_memory(workbench, zoo):
 
 @pytest.mark.parametrize("config", ["", parameter_entry("TF_NUM_INTRA_THREADS", "1")], ids=["pool", "one thread"])
 def test_a_release_that_is_not_tested_prepares_calls_by_the_public_interface(workbench, zoo, monkeypatch, config):
-    assert tf.__version__ in instance.TESTED_VERSIONS
+    assert runtime().__version__ in instance.TESTED_VERSIONS
     monkeypatch.setattr(instance, "TESTED_VERSIONS", ())
     monkeypatch.setattr(v1.Session, "_make_callable_from_options", None)
     zoo(add_sub, workbench.path(SAVED))
