@@ -99,18 +99,17 @@ class Arena:
 
 
 class OwnArenas:
-    """The arenas that this process writes for others. `next_number` numbers them. For any thread."""
+    """The arenas that this process writes for others. `next_number` numbers them. For any thread.
+
+    `size` are the bytes of all arenas.
+    """
 
     def __init__(self, next_number: Callable[[], int] | None = None) -> None:
+        self.size = 0
         self._lock = threading.RLock()
         self._arenas: dict[int, Arena] = {}
         self._next_number = next_number or itertools.count(1).__next__
         self._closed = False
-
-    @property
-    def size(self) -> int:
-        """The bytes of all arenas."""
-        return sum(arena.size for arena in list(self._arenas.values()))
 
     @property
     def blocks_in_use(self) -> bool:
@@ -127,6 +126,7 @@ class OwnArenas:
                     return arena, offset
             arena = Arena(self._next_number(), max(SMALLEST_ARENA, 1 << (size - 1).bit_length()), channel)
             self._arenas[arena.number] = arena
+            self.size += arena.size
             announce(arena)
             offset = arena.blocks.allocate(size)
         assert offset is not None  # noqa: S101 - it is empty and large enough
@@ -151,16 +151,7 @@ class OwnArenas:
                     arena.blocks.free(offset)
                 except KeyError:
                     raise LinkBrokenError(f"a block at {offset} of arena {number} was freed twice") from None
-            idle = [arena for arena in self._arenas.values() if not arena.blocks]
-            total, closed = self.size, []
-            for arena in sorted(idle, key=lambda each: each.size, reverse=True):
-                if total <= _KEPT:
-                    break
-                total -= arena.size
-                del self._arenas[arena.number]
-                arena.close()
-                closed.append(arena.number)
-        return closed
+            return self._close_idle() if self.size > _KEPT else []
 
     def close(self) -> None:
         """Free all of it: the reader is gone."""
@@ -169,6 +160,20 @@ class OwnArenas:
             for arena in self._arenas.values():
                 arena.close()
             self._arenas.clear()
+            self.size = 0
+
+    def _close_idle(self) -> list[int]:
+        """Give up arenas without blocks, the largest first, down to what is kept; their numbers."""
+        closed = []
+        idle = [arena for arena in self._arenas.values() if not arena.blocks]
+        for arena in sorted(idle, key=lambda each: each.size, reverse=True):
+            if self.size <= _KEPT:
+                break
+            self.size -= arena.size
+            del self._arenas[arena.number]
+            arena.close()
+            closed.append(arena.number)
+        return closed
 
 
 class _Block:
