@@ -22,8 +22,10 @@ def main() -> None:
     try:
         urlopen(f"http://{url}/v2/health/live", timeout=10).close()
     except OSError as error:
+        reason = getattr(error, "reason", error)
+        reason = getattr(reason, "strerror", None) or reason
         parser.exit(
-            1, f"no server answers at {url}: {error}; start one with 'make serve', or name another with --url\n"
+            1, f"no server answers at {url}: {reason}; start one with 'make serve', or name another with --url\n"
         )
     with client.InferenceServerClient(url) as server:
         for ask in (shapes, word_ids, celsius, nearest_city, journey, weather_card, add_sub, till, accumulator):
