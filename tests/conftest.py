@@ -1,12 +1,10 @@
 """Real server processes for tests that cross distributions."""
 
-import gc
 import os
 import re
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
@@ -15,14 +13,14 @@ from threading import Thread
 
 import pytest
 
-NAIAD = Path(sys.executable).with_name("naiad")
+from .fork_server import NAIAD, ForkedProcess, end_fork_server, start_forked
+
 FRONTENDS = ("http", "grpc", "metrics", "dashboard")
 
 
-def pytest_collection_finish() -> None:
-    """Have later garbage collections skip the objects of 13,000 collected tests, which take each of them 0.5 s."""
-    gc.collect()
-    gc.freeze()
+def pytest_unconfigure() -> None:
+    """End the fork server; no process of it is left."""
+    end_fork_server()
 
 
 class ServerProcess:
@@ -31,19 +29,27 @@ class ServerProcess:
     What it writes into its folder for temporary files is gone with it: one that is killed leaves something there.
     """
 
-    def __init__(self, command: list[str | Path]) -> None:
+    def __init__(self, command: Sequence[str | Path], is_forked: bool = False) -> None:
+        """Start a program with its words; if `is_forked`, `naiad` by the fork server."""
         self._temporary = TemporaryDirectory(prefix="naiad-tests-", ignore_cleanup_errors=True)
-        environment = {**os.environ, "TMPDIR": self._temporary.name}
         self.lines: list[str] = []
         self._coming: Queue[str | None] = Queue()
-        self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-        )
+        reading, writing = os.pipe()
+        self._process: subprocess.Popen[bytes] | ForkedProcess
+        self._output = os.fdopen(reading, encoding="utf-8")
+        try:
+            environment = {**os.environ, "TMPDIR": self._temporary.name}
+            if is_forked:
+                self._process = start_forked(command[1:], writing, environment)
+            else:
+                self._process = subprocess.Popen(command, stdout=writing, stderr=writing, env=environment)
+        finally:
+            os.close(writing)
         self._reader = Thread(target=self._read)
         self._reader.start()
 
     def _read(self) -> None:
-        for line in self._process.stdout or ():
+        for line in self._output:
             self._coming.put(line.rstrip("\n"))
         self._coming.put(None)
 
@@ -79,8 +85,7 @@ class ServerProcess:
             self._process.kill()
         self._process.wait()
         self._reader.join()
-        if self._process.stdout:
-            self._process.stdout.close()
+        self._output.close()
         self._temporary.cleanup()
 
 
@@ -98,16 +103,18 @@ def serving() -> Iterator[Callable[..., ServerProcess]]:
     Its frontends, those that are named or all of this workspace, listen on free ports of this machine. The others of
     this workspace are off: each would listen on its default port, and a server that does not get one of its ports
     stops, and answers 503 to requests on the others. Another environment has no
-    frontends but those named.
+    frontends but those named. `is_new` starts it in a new interpreter, as a user does.
     """
     started: list[ServerProcess] = []
 
-    def start(*words: str | Path, naiad: Path = NAIAD, frontends: Iterable[str] = FRONTENDS) -> ServerProcess:
+    def start(
+        *words: str | Path, naiad: Path = NAIAD, frontends: Iterable[str] = FRONTENDS, is_new: bool = False
+    ) -> ServerProcess:
         named = tuple(frontends)
         options = [word for name in named for word in (f"--{name}-address=127.0.0.1", f"--{name}-port=0")]
         if naiad == NAIAD:
             options += [f"--allow-{name}=false" for name in FRONTENDS if name not in named]
-        started.append(ServerProcess([naiad, "serve", *options, *words]))
+        started.append(ServerProcess([naiad, "serve", *options, *words], is_forked=naiad == NAIAD and not is_new))
         return started[-1]
 
     try:

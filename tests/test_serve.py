@@ -49,9 +49,10 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_server_serves_until_a_signal_and_exits_with_0(serve: "Serve", repository: Path) -> None:
+@pytest.mark.parametrize("is_new", [True, False], ids=["new interpreter", "forked"])
+def test_a_server_serves_until_a_signal_and_exits_with_0(serve: "Serve", repository: Path, is_new: bool) -> None:
     write_model(repository, "echo", ECHO)
-    server = serve(repository)
+    server = serve(repository, is_new=is_new)
 
     status, answer = infer(server.url, "echo", 7)
     server.signal(signal.SIGTERM)

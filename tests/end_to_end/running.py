@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from typing import Any, TypeVar
 
 import tritonclient.http as triton
 
-NAIAD = Path(sys.executable).with_name("naiad")
+from ..fork_server import NAIAD, ForkedProcess, start_forked
+
 LOCAL = (
     "--http-address=127.0.0.1",
     "--grpc-address=127.0.0.1",
@@ -82,11 +82,15 @@ class Running:
         self.repository = repository
         self._log = log
         self._temporary = TemporaryDirectory(prefix="naiad-tests-", ignore_cleanup_errors=True)
+        own = {"PYTHONWARNINGS": "default", "TMPDIR": self._temporary.name}
+        variables = os.environ | own | dict(environment or {})
         command = [NAIAD, "serve", *LOCAL, "--http-port=0", *words, repository]
-        with log.open("wb") as written:
-            own = {"PYTHONWARNINGS": "default", "TMPDIR": self._temporary.name}
-            variables = os.environ | own | dict(environment or {})
-            self._process = subprocess.Popen(command, stdout=written, stderr=subprocess.STDOUT, env=variables)
+        self._process: subprocess.Popen[bytes] | ForkedProcess
+        with log.open("wb") as output:
+            if environment:  # Python reads some variables at its start
+                self._process = subprocess.Popen(command, stdout=output, stderr=output, env=variables)
+            else:
+                self._process = start_forked(command[1:], output.fileno(), variables)
         self.pid = self._process.pid
 
     @property
