@@ -1,6 +1,6 @@
 """A model.py that gives text arguments in bytes."""
 
-from ..running import Running
+from ..running import Running, until
 from .conftest import Ask
 from .writing import PythonModel
 
@@ -43,4 +43,4 @@ def test_names_and_versions_of_model_control_may_be_bytes(ask: Ask) -> None:
 
 def test_names_ids_and_lines_may_be_bytes(running: Running, ask: Ask) -> None:
     assert ask("bytes", 3) == 9
-    assert "a line of bytes" in running.log
+    assert until(lambda: "a line of bytes" in running.log)
