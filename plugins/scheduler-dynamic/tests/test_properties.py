@@ -96,7 +96,7 @@ def deadline(config, arrival):
     return arrival.time + timeout if timeout and rejects else None
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(cases())
 def test_the_contract_of_a_scheduler_holds(case):
     config, history = case
@@ -111,7 +111,7 @@ def test_the_contract_of_a_scheduler_holds(case):
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(cases())
 def test_with_an_instance_always_idle_no_request_waits_longer_than_the_delay(case):
     config, history = case
@@ -123,7 +123,7 @@ def test_with_an_instance_always_idle_no_request_waits_longer_than_the_delay(cas
     assert max(waits, default=0.0) <= delay + 1e-9
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(cases())
 def test_a_batch_that_could_still_improve_is_not_sent_before_its_delay(case):
     config, history = case
@@ -148,7 +148,7 @@ class Forgetful:
         return self._scheduler.decide(now, idle)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(cases())
 def test_what_is_remembered_between_questions_changes_no_answer(case):
     config, history = case
@@ -159,7 +159,7 @@ def test_what_is_remembered_between_questions_changes_no_answer(case):
     assert log == anew
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(cases())
 def test_only_a_full_queue_refuses_and_only_at_the_arrival(case):
     config, history = case
