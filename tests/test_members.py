@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .house.workspace import members
+from .house.workspace import Member, Module, members
 
 ROOT = Path(__file__).parents[1]
 MEMBERS = [member.folder for member in members()]
@@ -130,3 +130,22 @@ def test_every_python_file_starts_with_what_it_is_for() -> None:
     ]
 
     assert bare == []
+
+
+@pytest.mark.parametrize("member", members(), ids=lambda member: member.distribution)
+def test_what_others_to_install_is_named_by_the_command_that_works_here(member: Member) -> None:
+    """`pip install 'naiad-other'` fails in a checkout that lacks it; a member that is there finds its own extras."""
+    if member.distribution == "naiad-config":
+        return  # it has `install_command`
+    texts = [text for module in member.modules for text in texts_of(module)]
+    named = [name for text in texts for name in re.findall(r"pip install '(naiad[\w-]*)", text)]
+
+    assert set(named) <= {member.distribution}
+
+
+def texts_of(module: Module) -> list[str]:
+    """The texts in a module, without its docstrings."""
+    nodes = list(ast.walk(module.tree))
+    documented = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    constants = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in documented]
+    return [node.value for node in constants if isinstance(node.value, str)]
