@@ -32,7 +32,7 @@ COMMANDS = (
     Command("top", "naiad_cli.top", "show rates and latencies of a running server"),
     Command("plugins", "naiad_cli.plugins", "list what is installed and what it offers"),
     Command("simulate", "naiad_cli.simulate", "run a scheduler on a virtual clock"),
-    Command("new", "naiad_cli.new", "write the start of a model or a backend"),
+    Command("new", "naiad_cli.new", "write the start of a model or a plugin"),
     Command("completion", "naiad_cli.completion", "print the completion script of a shell"),
 )
 
