@@ -111,7 +111,8 @@ class ForkServer:
             self._process = subprocess.Popen(
                 [sys.executable, __file__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
-                env={**os.environ, "PYTHONWARNINGS": "default"},
+                # a process with one thread is forked safely, and numpy's library starts as many as there are processors
+                env={**os.environ, "PYTHONWARNINGS": "default", "OPENBLAS_NUM_THREADS": "1"},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
             )
