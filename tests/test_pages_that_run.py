@@ -11,12 +11,10 @@ from importlib import metadata
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-import joblib
 import numpy as np
 import pytest
 import yaml
 from packaging.requirements import Requirement
-from sklearn.dummy import DummyClassifier
 
 import naiad_custom
 from naiad_config.text import parse_text
@@ -184,6 +182,9 @@ def test_the_models_of_frameworks_work_as_they_stand(read: Callable[..., Reader]
 
 
 def test_the_model_of_scikit_learn_in_the_readme_is_served(tmp_path: Path) -> None:
+    import joblib
+    from sklearn.dummy import DummyClassifier  # takes a second, and all tests are collected
+
     (source,) = [block.text for block in blocks_of("../README.md") if "joblib" in block.text]
     (tmp_path / "iris" / "1").mkdir(parents=True)
     (tmp_path / "iris/1/model.py").write_text(source)
