@@ -187,7 +187,7 @@ def test_all_mistakes_are_reported_at_once_with_position_path_and_hint():
         ('name: "x', (1, 7), "this string is not closed on its line"),
         ("\n  name 3", (2, 8), "expected ':' or '{' after the key 'name', found '3'"),
         ("input { name:", (1, 14), "expected a value, found the end of the file"),
-        ("input {\n", (2, 1), "the file ends before '}' closes the last open message"),
+        ("input {\n", (2, 1), "the file ends before '}' closes the message that begins at 1:7"),
         ("input { >", (1, 9), "expected a key, found '>': the '{' of 1:7 is still open; close it with '}'"),
         (
             "input [ { dims: [4] ]",
@@ -199,7 +199,12 @@ def test_all_mistakes_are_reported_at_once_with_position_path_and_hint():
             (1, 18),
             "expected a key, found '0'; write several values in brackets, as dims: [4, 8]",
         ),
-        ("input: [ { } { } ]", (1, 14), "expected ',' or ']' in a list, found '{'"),
+        (
+            "input [\n  { dims: [4] }\n",
+            (3, 1),
+            "expected ',' or ']' in the list that begins at 1:7, found the end of the file",
+        ),
+        ("input: [ { } { } ]", (1, 14), "expected ',' or ']' in the list that begins at 1:8, found '{'"),
         ("max_batch_size: 12ab", (1, 17), "'12a' starts no number"),
         ("max_batch_size [ 3 ]", (1, 18), "a list of plain values needs ':' between its key and '['"),
         ('name: "\\q"', (1, 7), "this string has the unknown escape '\\q'; write '\\\\' for a backslash"),

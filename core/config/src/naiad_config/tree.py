@@ -82,7 +82,8 @@ class _Reader:
         token = self._now
         if token.kind == "end":
             if closing:
-                raise self._error(f"the file ends before '{closing}' closes the last open message")
+                line, column = self._source.position(_opening(self._tokens) or token)
+                raise self._error(f"the file ends before '{closing}' closes the message that begins at {line}:{column}")
             return True
         if token.kind == "mark" and token.text == closing:
             self._position += 1
@@ -113,7 +114,7 @@ class _Reader:
         return ""
 
     def _list(self, colon: bool, depth: int) -> tuple[Leaf | Branch, ...]:
-        self._position += 1
+        opening = self._take()
         if self._skip("]"):
             return ()
         values: list[Leaf | Branch] = []
@@ -124,7 +125,10 @@ class _Reader:
             if self._skip("]"):
                 return tuple(values)
             if not self._skip(","):
-                raise self._error(f"expected ',' or ']' in a list, found {_shown(self._now)}")
+                line, column = self._source.position(opening)
+                raise self._error(
+                    f"expected ',' or ']' in the list that begins at {line}:{column}, found {_shown(self._now)}"
+                )
 
     def _opens_message(self) -> bool:
         return self._now.kind == "mark" and self._now.text in _CLOSING
