@@ -9,7 +9,7 @@ from naiad_config.placement import InstanceKind, ModelInstanceGroup
 from naiad_config.validation.tensors import may_be_tensorrt
 
 MOST_INSTANCES = 1024
-"""The largest `count` of a group: each instance has a thread, and a slip of the finger must not ask for a million."""
+"""The largest `count` of a group: each instance has a thread, and a typing mistake must not ask for a million."""
 
 
 def problems(config: ModelConfig) -> Iterator[Problem]:

@@ -25,7 +25,7 @@ class KnownNames:
     """The parameters that a backend reads in configurations, and its settings of `--backend-config`.
 
     Parameters have several readers: those that are unknown here may be for a scheduler, for tools, or for Triton, which
-    ignores them. So one rule holds for all backends. A name that is one slip of the finger from a known one (a
+    ignores them. So one rule holds for all backends. A name that is one typing mistake from a known one (a
     letter too many, too few, another one, or two in each other's place) is an error. One that is merely like a known
     one, in other case maybe, is a warning with that one; and so is one in capitals that is like none, where all names
     of the framework are in capitals. All others are left alone. Settings are the backend's alone: whatever it does not
