@@ -6,8 +6,8 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 # each start of a server compiles 600 modules where Python may not keep its bytecode, as in many containers
 export PYTHONDONTWRITEBYTECODE :=
-# each processor runs tests of its own; PARALLEL= runs one after the other
-PARALLEL ?= --numprocesses auto --maxprocesses 8 --dist worksteal
+# one process more than processors, since tests wait for servers and clients; PARALLEL= runs one test after the other
+PARALLEL ?= --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --maxprocesses 8 --dist worksteal
 
 PROJECTS  := $(wildcard core/*/pyproject.toml plugins/*/pyproject.toml frontends/*/pyproject.toml)
 MEMBERS   := $(PROJECTS:%/pyproject.toml=%)
