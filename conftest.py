@@ -1,4 +1,4 @@
-"""What holds for all tests: random examples, garbage collection, and how processes that share them collect them."""
+"""What all tests share: random examples, garbage collection, and the order in which several processes collect them."""
 
 import gc
 import os

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 
-from cases import isolated, onnx_small
+from cases import grpc_small, isolated, onnx_small
 from load import PerfAnalyzer, perf_analyzer
 from report import Goal, refresh
 from rounds import MODELS
@@ -26,7 +26,7 @@ _HEAD = (
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Traffic:
     """One row: what perf_analyzer sends, and the ratio to reach."""
 
     label: str
@@ -37,29 +37,25 @@ class Load:
     options: tuple[str, ...] = ()
 
 
-def _small(protocol: str, goals: dict[int, float]) -> list[Load]:
+def _small(protocol: str, goals: dict[int, float]) -> list[Traffic]:
     options = ("--max-threads", "8") if protocol == "grpc" else ()
-    return [Load(f"concurrency {each}", protocol, "add_sub", each, least, options) for each, least in goals.items()]
+    return [Traffic(f"concurrency {each}", protocol, "add_sub", each, least, options) for each, least in goals.items()]
 
 
-def _large(elements: int, size: str, concurrency: int, least: float) -> Load:
-    options = ("--shape", f"INPUT0:{elements}")
-    return Load(f"{size} at concurrency {concurrency}", "http", "identity", concurrency, least, options)
+def _large() -> list[Traffic]:
+    return [
+        Traffic(label, "http", "identity", concurrency, least, ("--shape", f"INPUT0:{elements}"))
+        for label, elements, concurrency, least in isolated.LARGE
+    ]
 
 
 GROUPS = {
-    "grpc": ("gRPC, Python model", _small("grpc", {1: 2.0, 16: 2.2, 64: 2.1})),
-    "onnx-http": ("HTTP, ONNX model", _small("http", {1: 2.1, 16: 2.0, 64: 2.1})),
-    "onnx-grpc": ("gRPC, ONNX model", _small("grpc", {1: 1.8, 16: 2.1, 64: 2.0})),
-    "isolated": (
-        "HTTP, isolated Python model",
-        [
-            *_small("http", {1: 1.2, 16: 1.5, 64: 1.4}),
-            _large(150_000, "600 KB", 8, 1.8),
-            _large(1_000_000, "4 MB", 4, 1.6),
-        ],
-    ),
+    "grpc": ("gRPC, Python model", _small("grpc", grpc_small.GOALS)),
+    "onnx-http": ("HTTP, ONNX model", _small("http", onnx_small.GOALS["HTTP"])),
+    "onnx-grpc": ("gRPC, ONNX model", _small("grpc", onnx_small.GOALS["gRPC"])),
+    "isolated": ("HTTP, isolated Python model", [*_small("http", isolated.SMALL), *_large()]),
 }
+"""Rows by group, with the title of each group; the goals are those of the cases."""
 
 
 def main() -> int:
@@ -71,13 +67,13 @@ def main() -> int:
         return 1
     lines = [_HEAD, "|---|---|---|---|---|---|---|"]
     for name in arguments.groups:
-        title, loads = GROUPS[name]
+        title, rows = GROUPS[name]
         own, models, options = _repositories(name)
         with ExitStack() as stack:
             ours = stack.enter_context(Naiad().serve(own, *options))
             theirs = stack.enter_context(peer.serve(models))
-            for load in loads:
-                lines.append(_row(title, load, generator, (ours, theirs), arguments.pairs))
+            for each in rows:
+                lines.append(_row(title, each, generator, (ours, theirs), arguments.pairs))
                 print(lines[-1], flush=True)
     command = f"`python bench/pairs.py --pairs {arguments.pairs}`; {machine()}."
     section = f"## Naiad and the peer by turns\n\n{__doc__}\n" + "\n".join(lines) + f"\n\n{command}"
@@ -96,24 +92,24 @@ def _repositories(group: str) -> tuple[Path, Path, Sequence[str]]:
     return MODELS, MODELS, ()
 
 
-def _row(title: str, load: Load, generator: PerfAnalyzer, servers: tuple[Running, Running], pairs: int) -> str:
+def _row(title: str, traffic: Traffic, generator: PerfAnalyzer, servers: tuple[Running, Running], pairs: int) -> str:
     rates: tuple[list[float], list[float]] = ([], [])
-    before = [(each.inference_count(load.model), each.cpu_seconds()) for each in servers]
+    before = [(each.inference_count(traffic.model), each.cpu_seconds()) for each in servers]
     for number in range(pairs):
         for index in (0, 1) if number % 2 == 0 else (1, 0):
             ports = servers[index].ports
-            port = ports.http if load.protocol == "http" else ports.grpc
-            measured = generator(port, load.model, load.concurrency, load.options, load.protocol)
+            port = ports.http if traffic.protocol == "http" else ports.grpc
+            measured = generator(port, traffic.model, traffic.concurrency, traffic.options, traffic.protocol)
             rates[index].append(measured.per_second)
     costs = [
-        (each.cpu_seconds() - seconds) / (each.inference_count(load.model) - count) * 1e6
+        (each.cpu_seconds() - seconds) / (each.inference_count(traffic.model) - count) * 1e6
         for each, (count, seconds) in zip(servers, before, strict=True)
     ]
     ratios = [ours / theirs for ours, theirs in zip(*rates, strict=True)]
     low, middle, high = quantiles(ratios, n=4)
-    goal = Goal(least=load.least, of_ratio=True)
+    goal = Goal(least=traffic.least, of_ratio=True)
     return (
-        f"| {title}, {load.label} | {median(rates[0]):,.0f} | {median(rates[1]):,.0f} | "
+        f"| {title}, {traffic.label} | {median(rates[0]):,.0f} | {median(rates[1]):,.0f} | "
         f"{middle:.2f} ({low:.2f}–{high:.2f}) | {costs[0]:.0f}, {costs[1]:.0f} | {goal} | {goal.met_by(middle)} |"
     )
 

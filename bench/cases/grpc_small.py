@@ -9,7 +9,7 @@ from report import Goal, Row
 from rounds import Run, side_by_side
 from servers import Running
 
-_GOALS = {1: 2.0, 16: 2.2, 64: 2.1}
+GOALS = {1: 2.0, 16: 2.2, 64: 2.1}
 """The ratio of inferences/s to reach, by concurrency."""
 _MOST_MICROSECONDS = 45
 """The processor time of the server for a call, at concurrency 16."""
@@ -18,7 +18,7 @@ _MOST_MICROSECONDS = 45
 def measure(run: Run) -> Sequence[Row]:
     def once(running: Running) -> dict[str, float]:
         numbers: dict[str, float] = {}
-        for concurrency in _GOALS:
+        for concurrency in GOALS:
             measure = functools.partial(
                 run.generator, running.ports.grpc, "add_sub", concurrency, ("--max-threads", "8"), protocol="grpc"
             )
@@ -26,7 +26,7 @@ def measure(run: Run) -> Sequence[Row]:
         return numbers
 
     goals = {"concurrency 16: server's processor time, µs each": Goal(most=_MOST_MICROSECONDS)}
-    for concurrency, least in _GOALS.items():
+    for concurrency, least in GOALS.items():
         goals[f"concurrency {concurrency}: inferences/s"] = Goal(least=least, of_ratio=True)
         goals[f"concurrency {concurrency}: p99, ms"] = Goal(most=1, of_ratio=True)
     return side_by_side(run, once).rows(goals)

@@ -11,8 +11,8 @@ from report import Goal, Row
 from rounds import MODELS, Run, by_label, side_by_side
 from servers import WORK, Naiad, Running
 
-_SMALL = {1: 1.2, 16: 1.5, 64: 1.4}
-_LARGE = (("600 KB, concurrency 8", 150_000, 8, 1.8), ("4 MB, concurrency 4", 1_000_000, 4, 1.6))
+SMALL = {1: 1.2, 16: 1.5, 64: 1.4}
+LARGE = (("600 KB, concurrency 8", 150_000, 8, 1.8), ("4 MB, concurrency 4", 1_000_000, 4, 1.6))
 _SCRIPT = Path(__file__).resolve().parent.parent / "json_bodies.lua"
 _COMPUTING = "two instances that compute 2 ms in Python: inferences/s, and on threads"
 _BUSY = """import time
@@ -41,16 +41,16 @@ def measure(run: Run) -> Sequence[Row]:
             measure = functools.partial(run.generator, running.port, model, concurrency, options)
             numbers.update(measured(running, model, label, measure))
 
-        for concurrency in _SMALL:
+        for concurrency in SMALL:
             note(f"concurrency {concurrency}", "add_sub", concurrency)
-        for label, elements, concurrency, _ in _LARGE:
+        for label, elements, concurrency, _ in LARGE:
             note(label, "identity", concurrency, ["--shape", f"INPUT0:{elements}"])
         return numbers
 
     models = built(WORK / "isolated")
     seen = side_by_side(run, once, options=["--isolation=process"], models=models)
-    goals = {f"concurrency {each}: inferences/s": Goal(least=least, of_ratio=True) for each, least in _SMALL.items()}
-    goals |= {f"{label}: inferences/s": Goal(least=least, of_ratio=True) for label, _, _, least in _LARGE}
+    goals = {f"concurrency {each}: inferences/s": Goal(least=least, of_ratio=True) for each, least in SMALL.items()}
+    goals |= {f"{label}: inferences/s": Goal(least=least, of_ratio=True) for label, _, _, least in LARGE}
     return [*seen.rows(goals), _computing(run, models)]
 
 

@@ -10,7 +10,7 @@ from report import Goal, Row
 from rounds import MODELS, Run, side_by_side
 from servers import WORK, Running
 
-_GOALS = {"HTTP": {1: 2.1, 16: 2.0, 64: 2.1}, "gRPC": {1: 1.8, 16: 2.1, 64: 2.0}}
+GOALS = {"HTTP": {1: 2.1, 16: 2.0, 64: 2.1}, "gRPC": {1: 1.8, 16: 2.1, 64: 2.0}}
 """The ratio of inferences/s to reach, by protocol and concurrency."""
 _MOST_MICROSECONDS = {"HTTP": 35, "gRPC": 45}
 """The processor time of the server for a call, at concurrency 16."""
@@ -19,7 +19,7 @@ _MOST_MICROSECONDS = {"HTTP": 35, "gRPC": 45}
 def measure(run: Run) -> Sequence[Row]:
     def once(running: Running) -> dict[str, float]:
         numbers: dict[str, float] = {}
-        for protocol, goals in _GOALS.items():
+        for protocol, goals in GOALS.items():
             port = running.ports.http if protocol == "HTTP" else running.ports.grpc
             options = () if protocol == "HTTP" else ("--max-threads", "8")
             for concurrency in goals:
@@ -30,7 +30,7 @@ def measure(run: Run) -> Sequence[Row]:
         return numbers
 
     rows = {}
-    for protocol, goals in _GOALS.items():
+    for protocol, goals in GOALS.items():
         label = f"{protocol}, concurrency 16: server's processor time, µs each"
         rows[label] = Goal(most=_MOST_MICROSECONDS[protocol])
         for concurrency, least in goals.items():

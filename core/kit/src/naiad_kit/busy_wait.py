@@ -15,7 +15,7 @@ _RETRY = 256
 _TRIES = 12
 _SHARE = 1 / 8
 _SHORT, _NOT_TOO_LONG = 2, 6
-"""Average waits, in units of the time to wait busily: shorter ones pay, and longer ones are not worth a try."""
+"""Multiples of the time to wait busily: average waits below the first pay, those above the second are not tried."""
 
 
 class BusyWait:

@@ -173,7 +173,7 @@ def json_content(tensor: Tensor, limit: int = MAX_JSON_OUTPUT, on_thread: bool =
     """
     array = tensor.payload if type(tensor.payload) is _ndarray else tensor.array
     is_text = tensor.datatype == "BYTES"
-    if not on_thread and (needs_thread(tensor) if is_text else array.size > LARGE_ELEMENTS):
+    if not on_thread and (_needs_thread(tensor) if is_text else array.size > LARGE_ELEMENTS):
         raise LargeOutput
     if tensor.datatype in ONLY_BINARY:
         raise InvalidArgumentError(
@@ -227,11 +227,11 @@ def _check_json_size(size: int, tensor: Tensor, limit: int) -> None:
 
 def _leave_to_thread(tensor: Tensor, on_thread: bool) -> None:
     """Raise LargeOutput for a tensor that takes many milliseconds to encode, on the event loop."""
-    if not on_thread and needs_thread(tensor):
+    if not on_thread and _needs_thread(tensor):
         raise LargeOutput
 
 
-def needs_thread(tensor: Tensor) -> bool:
+def _needs_thread(tensor: Tensor) -> bool:
     """Whether encoding the tensor as JSON takes too long for the event loop."""
     array = tensor.array
     if tensor.datatype == "BYTES" and array.size <= _FEW_STRINGS:

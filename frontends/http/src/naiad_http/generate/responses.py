@@ -16,6 +16,7 @@ from naiad_http.wire import EVENT_HEADERS
 from naiad_kit.explaining import EXPLAIN, encoded_twice, is_only_explained
 
 _JSON = (("Content-Type", "application/json"),)
+_EVENT = b"data: %b\n\n"
 
 
 class OneResponse:
@@ -85,17 +86,17 @@ class EventStream:
         if isinstance(outcome, NaiadError):
             return self._failed(error_response(outcome, self._request_id))
         self.over = outcome.final
-        if outcome.final and outcome.is_empty:
+        if outcome.final and outcome.is_empty:  # most are not final, and need no call of the property
             return b""
         encoded = _encoded(outcome, self._request_id, self._limit, on_thread)
         if isinstance(encoded, HttpResponse):
             return self._failed(encoded)
         self._begun = True
-        return b"data: %b\n\n" % encoded
+        return _EVENT % encoded
 
     def _failed(self, response: HttpResponse) -> bytes | HttpResponse:
         self.over = True
-        event = b"data: %b\n\n" % response.body
+        event = _EVENT % response.body
         if self._begun:
             return event
         others = tuple(header for header in response.headers if header[0] != "Content-Type")
