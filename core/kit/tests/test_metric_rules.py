@@ -1,6 +1,7 @@
 """What models give for their metrics: anything that is a number or a text is taken, and nothing else gets through."""
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -71,7 +72,7 @@ def test_buckets_that_are_no_numbers_are_refused(buckets: object) -> None:
 
 @pytest.mark.parametrize("name", [3, None, b"name"])
 def test_a_name_that_is_no_text_is_refused(name: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="cannot be the name of a metric"):
+    with pytest.raises(InvalidArgumentError, match=re.escape(repr(name))):
         MetricRegistry().family(name, "", "gauge")
 
 

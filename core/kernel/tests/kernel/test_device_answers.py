@@ -112,7 +112,7 @@ def test_a_wrong_datatype_is_reported_without_a_copy() -> None:
 
     message = failure({"X": held}, batch_with(STAYS))
 
-    assert "produced FP64 for output 'X', which its configuration declares as FP32" in message
+    assert "FP64 for output 'X'" in message
     assert held.copies == 0
 
 
@@ -121,7 +121,7 @@ def test_a_wrong_shape_is_reported_without_a_copy() -> None:
 
     message = failure({"X": held}, batch_with(STAYS))
 
-    assert "produced shape [2, 3] for output 'X'; its configuration and a batch of 2 ask for [2, 2]" in message
+    assert "shape [2, 3] for output 'X'" in message
     assert held.copies == 0
 
 
@@ -130,7 +130,7 @@ def test_strings_are_never_on_a_device() -> None:
 
     message = failure({"X": FakeDeviceArray(floats(2, 2))}, batch_with(STAYS), config)
 
-    assert "produced FP32 for output 'X', which its configuration declares as BYTES" in message
+    assert message.endswith("as BYTES")
 
 
 def test_what_has_gaps_comes_to_the_host() -> None:

@@ -132,7 +132,7 @@ async def test_a_change_for_the_worse_keeps_the_old_generation(tmp_path: Path, b
         assert (await server.infer(request("m", 1))).version == 1
         (entry,) = server.index()
         assert entry.state == "READY"
-        assert "the last reload failed and the earlier generation serves" in entry.reason
+        assert "last reload failed" in entry.reason
 
 
 async def test_a_model_that_appears_in_a_second_repository_stays_as_it_is_and_says_so(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ async def test_a_model_that_appears_in_a_second_repository_stays_as_it_is_and_sa
         backend.write(two, "m")
         await look(server)
         assert (await server.infer(request("m", 1))).version == 1
-        assert "model appears in two or more repositories" in server.index()[0].reason
+        assert str(two) in server.index()[0].reason
 
         shutil.rmtree(two / "m")
         await look(server)

@@ -82,7 +82,7 @@ async def test_while_one_model_loads_the_others_answer_and_requests_to_it_are_re
     await off_the_loop(lambda: gated.going.wait(10) and None)
     await until(lambda: server.index(ready=True))
     progress, answer = server.ready().reasons, await server.infer(request("quick", 7))
-    with pytest.raises(ModelNotReadyError, match="'slow' has no available versions: LOADING"):
+    with pytest.raises(ModelNotReadyError, match=r"'slow' .*: LOADING"):
         await server.infer(request("slow", 1))
     with pytest.raises(NotFoundError):
         await server.infer(request("ghost", 1))
@@ -152,7 +152,9 @@ async def test_a_server_whose_repository_cannot_be_read_is_live_and_not_ready_un
 
 async def test_a_server_without_a_repository_says_so() -> None:
     async with running([]) as server:
-        assert server.ready().reasons == ("there is no model to serve in the model repositories (none is given)",)
+        (reason,) = server.ready().reasons
+
+    assert reason.endswith("(none is given)")
 
 
 async def test_every_model_that_does_not_serve_has_a_reason(tmp_path: Path) -> None:
@@ -185,7 +187,7 @@ async def test_a_model_says_which_version_is_not_there(tmp_path: Path) -> None:
         assert server.model_ready("m", 2).ready
         with pytest.raises(NotFoundError, match="version 1 is not found"):
             server.model_ready("m", 1)
-        with pytest.raises(NotFoundError, match="Request for unknown model: 'ghost' is not found"):
+        with pytest.raises(NotFoundError, match="unknown model: 'ghost'"):
             server.model_ready("ghost")
 
 

@@ -66,7 +66,7 @@ async def test_a_model_whose_agent_is_not_installed_is_not_loaded(tmp_path: Path
     backend.write(tmp_path, "guarded", section("janitor"))
 
     async with running(tmp_path, backend) as server:
-        with pytest.raises(NaiadError, match="no plugin offers the repository agent 'janitor'"):
+        with pytest.raises(NaiadError, match="'janitor'"):
             await server.infer(request("guarded", 1))
         (entry,) = [entry for entry in server.index() if entry.name == "guarded"]
 
@@ -229,7 +229,7 @@ def test_a_check_reports_an_agent_that_is_missing(tmp_path: Path, backend: FakeB
 
     (problem,) = ModelInspector(registry).problems([tmp_path])["m"]
 
-    assert problem.startswith("no plugin offers the repository agent 'janitor'")
+    assert "'janitor'" in problem
     with pytest.raises(NotFoundError, match="'janitor'"):
         registry.find("repository agent", "janitor", registry.repository_agents())
 

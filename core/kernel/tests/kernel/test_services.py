@@ -173,7 +173,7 @@ def test_a_plugin_whose_services_cannot_be_made_is_named(tmp_path: Path) -> None
         def naiad_services(self, settings: Settings) -> Sequence[Service]:
             raise SystemExit(settings["id"])
 
-    with pytest.raises(PluginError, match=r"naiad_services of plugin 'Broken' raised SystemExit: naiad"):
+    with pytest.raises(PluginError, match=r"naiad_services of plugin 'Broken'.*SystemExit"):
         Server(model_repository=[tmp_path], plugins=[Broken()])
 
 
@@ -183,7 +183,7 @@ def test_a_service_without_stop_is_refused_naming_its_plugin(tmp_path: Path) -> 
         def naiad_services(self, settings: Settings) -> Sequence[object]:
             return [FakeService, 7]
 
-    with pytest.raises(PluginError, match="plugin 'Half': naiad_services offered a int, which is no Service: it lacks"):
+    with pytest.raises(PluginError, match=r"plugin 'Half': naiad_services .* is no Service: it lacks"):
         Server(model_repository=[tmp_path], plugins=[Half()])
 
 

@@ -117,7 +117,7 @@ async def test_requests_that_a_stage_holds_are_outstanding(tmp_path: Path, backe
 @pytest.mark.parametrize(
     ("offered", "reason"),
     [
-        (7, "naiad_stages offered a int, which is no RequestStage: it lacks drained, fail_all, host_only, order"),
+        (7, "is no RequestStage: it lacks drained, fail_all, host_only, order"),
         (None, "naiad_stages of plugin 'Broken' raised RuntimeError: no stage today"),
     ],
 )

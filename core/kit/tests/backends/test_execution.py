@@ -46,7 +46,7 @@ def test_only_the_requests_fail_that_make_a_batch_fail() -> None:
     first, odd, last, negative = answer(2, 3, 8, -2)
 
     assert (first.outputs["y"].tolist(), last.outputs["y"].tolist()) == ([[1]], [[4]])
-    assert str(odd) == "model 'm': the framework says odd"
+    assert isinstance(odd, ModelFailedError)
     assert isinstance(odd.__cause__, ValueError)
     assert isinstance(negative, InvalidArgumentError)
 
@@ -57,4 +57,5 @@ def test_requests_can_be_run_alone_from_the_start() -> None:
     half, odd = run_each_alone(batch, halves, "m", lambda error: f"the framework says {error}")
 
     assert half.outputs["y"].tolist() == [[1]]
-    assert str(odd) == "model 'm': the framework says odd"
+    assert isinstance(odd, ModelFailedError)
+    assert "odd" in str(odd)

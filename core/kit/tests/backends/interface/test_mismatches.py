@@ -120,8 +120,7 @@ def test_dims_without_the_batch_dimension_lead_to_max_batch_size():
     (problem, *_) = mismatches(changed("max_batch_size: 8", ""), MODEL)
 
     assert problem.path == "input[0].dims"
-    assert "expects 2 dimensions (shape [-1,16])" in problem.message
-    assert "specifies 1 dimensions (shape [16])" in problem.message
+    assert problem.message.endswith("1 dimensions (shape [16])")
     assert problem.hint == "write dims: [-1,16], or set max_batch_size"
 
 
@@ -166,7 +165,7 @@ def test_a_fixed_first_dim_cannot_be_batched():
 
     (problem,) = mismatches(parse_text(FITTING), model)
 
-    assert "the model expects shape [1,16]" in problem.message
+    assert "shape [1,16]" in problem.message
     assert "for the model to support batching the first dimension must be variable" in problem.message
 
 
