@@ -73,7 +73,7 @@ def test_an_error_of_the_model_ends_the_trial(server, backend):
         ("[]", "with 'inputs'"),
         ("{", "not valid JSON"),
         (json.dumps({"inputs": {"NONE": {}}}), "no input 'NONE'; there are INPUT"),
-        (trial("x"), "'x' of input 'INPUT' is not a value of FP32"),
+        (trial("x"), "'x' of input 'INPUT'"),
         (trial(parameters={"sequence_start": 1}), "must be bool"),
         (trial(parameters={"triton_x": 1}), "reserved"),
         (json.dumps({"inputs": {"INPUT": {"kind": "npy", "value": base64.b64encode(b"x").decode()}}}), ".npy"),

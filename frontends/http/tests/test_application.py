@@ -137,7 +137,7 @@ def test_too_large_a_body_is_refused(ask, path):
     exchange = ask(Exchange("POST", path, body=bytes(2000), pieces=10))
 
     assert exchange.status == 400
-    assert "Use --http-max-input-size to increase the limit." in json.loads(exchange.body)["error"]
+    assert "--http-max-input-size" in json.loads(exchange.body)["error"]
 
 
 def test_a_refusal_of_the_server_has_its_status(ask, fake_server):
@@ -158,7 +158,7 @@ def test_a_bug_of_ours_is_a_500_without_its_traceback(ask, fake_server, caplog, 
     exchange = ask(Exchange("POST" if "infer" in path else "GET", path, body=BODY))
 
     assert exchange.status == 500
-    assert json.loads(exchange.body) == {"error": "the server failed to answer; its log tells why"}
+    assert "secret" not in exchange.body.decode()
     assert "secret detail" in caplog.text
 
 
@@ -169,7 +169,7 @@ def test_a_restricted_route_asks_for_its_header(ask, fake_server):
     opened = ask(Exchange("GET", "/v2", [(b"key", b"open")]), rules=["metadata:key=open"])
 
     assert (shut.status, opened.status) == (403, 200)
-    assert json.loads(shut.body) == {"error": "This API is restricted, expecting header 'key'"}
+    assert json.loads(shut.body)["error"].endswith("header 'key'")
 
 
 @pytest.mark.parametrize(

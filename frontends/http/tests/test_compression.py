@@ -24,7 +24,7 @@ def test_what_clients_compress_is_understood():
 
 
 def test_a_bomb_is_refused_before_it_unfolds():
-    with pytest.raises(HttpError, match="request JSON size of 1001 bytes exceeds") as caught:
+    with pytest.raises(HttpError, match="1001 bytes") as caught:
         decompress(gzip.compress(bytes(10_000_000)), "gzip", 1000)
 
     assert caught.value.status == 400

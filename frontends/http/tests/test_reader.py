@@ -189,7 +189,7 @@ def test_bytes_that_come_while_a_request_is_in_flight_are_kept():
     "content", [INFER + b"Content-Length: 1001\r\n\r\n", INFER + b"Content-Length: 1001\r\n\r\n" + bytes(1001)]
 )
 def test_a_body_beyond_the_limit_is_refused_before_it_is_read(content):
-    with pytest.raises(HttpError, match=r"size of 1001 bytes exceeds .* 1000 bytes\. Use --http-max-input"):
+    with pytest.raises(HttpError, match=r"size of 1001 bytes"):
         feed(make_reader(limit=1000), content)
 
 

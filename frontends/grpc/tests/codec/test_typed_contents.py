@@ -104,7 +104,7 @@ def test_typed_contents_beside_raw_ones_are_refused(decode, ask):
 def test_an_input_without_anything_beside_typed_ones_is_refused(decode, ask):
     message = ask(("A", "INT8", [1], {"contents": {"int_contents": [1]}}), ("B", "INT8", [1]))
 
-    with pytest.raises(InvalidArgumentError, match="unable to find data for input tensor 'B' for model 'm' in request"):
+    with pytest.raises(InvalidArgumentError, match="input tensor 'B'"):
         decode(message)
 
 

@@ -90,5 +90,6 @@ def test_a_response_over_the_limit_is_an_error_and_the_stream_goes_on(make_serve
     call.answer(final=True)
 
     error, answer = taken(stream)
-    assert error.error_message.startswith("[request id: 7] the response is a message of ")
+    assert error.error_message.startswith("[request id: 7] ")
+    assert "--grpc-max-response-size" in error.error_message
     assert (final_of(error), final_of(answer), answer.error_message) == (False, True, "")

@@ -101,7 +101,7 @@ def test_a_message_that_is_over_the_limit_once_it_is_decompressed_is_refused(run
         async with Served(Calls(), **limits) as served, served.channel(compression=grpc.Compression.Gzip) as channel:
             return await answer(channel, "echo", bytes(100_000))
 
-    assert run(main()) == ("RESOURCE_EXHAUSTED", "Decompressed message larger than max")
+    assert run(main())[0] == "RESOURCE_EXHAUSTED"
 
 
 @pytest.mark.parametrize(("size", "status"), [(1000, "OK"), (1001, "RESOURCE_EXHAUSTED")])

@@ -40,8 +40,8 @@ def test_clients_that_trust_the_root_are_served_over_tls(run, certificates):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"grpc-server-cert": ""}, "gRPC over TLS needs --grpc-server-cert"),
-        ({"grpc-server-key": "/no/such/file"}, "--grpc-server-key: '/no/such/file' cannot be read: No such file"),
+        ({"grpc-server-cert": ""}, "needs --grpc-server-cert"),
+        ({"grpc-server-key": "/no/such/file"}, "--grpc-server-key: '/no/such/file'"),
         ({"grpc-server-key": "client_key"}, "belong together"),
         ({"grpc-server-cert": "broken"}, "belong together"),
         ({"grpc-use-ssl-mutual": True}, "gRPC over TLS needs --grpc-root-cert"),

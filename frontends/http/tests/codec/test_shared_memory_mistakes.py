@@ -74,5 +74,5 @@ def test_a_wrong_request_is_refused_with_what_is_wrong(regions, document, messag
     ids=["input", "output"],
 )
 def test_a_region_must_be_registered(regions, document):
-    with pytest.raises(NotFoundError, match="Unable to find shared memory region: 'r'"):
+    with pytest.raises(NotFoundError, match="shared memory region: 'r'"):
         regions.decode(document)

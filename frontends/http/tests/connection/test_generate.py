@@ -129,7 +129,7 @@ def test_generate_takes_the_request_back_when_a_second_response_comes(connection
 
     (answer,) = connection.answers()
     assert answer.status == 400
-    assert "generate expects model to produce exactly 1 response" in json.loads(answer.body)["error"]
+    assert "exactly 1 response" in json.loads(answer.body)["error"]
     assert fake_server.calls[0].cancelled
 
 

