@@ -75,11 +75,11 @@ async def test_what_a_cache_raises_is_a_miss_and_logged_once(
     [
         (
             "max_batch_size: 1 sequence_batching {}",
-            "Response Cache does not currently support model m with sequence batching scheduler",
+            "model m with sequence batching",
         ),
         (
             "model_transaction_policy { decoupled: true }",
-            "Response Cache does not currently support model m with 'decoupled' transaction policy",
+            "model m with 'decoupled'",
         ),
     ],
 )

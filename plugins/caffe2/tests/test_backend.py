@@ -157,7 +157,7 @@ def test_files_that_are_missing_or_broken_are_reported(workbench):
     with pytest.raises(NotFoundError, match=r"unable to find '.*/1/init_model\.netdef'"):
         workbench.load(BATCHED)
     workbench.path("init_model.netdef").write_bytes(b"")
-    with pytest.raises(InvalidArgumentError, match=r"from 'model\.netdef': it is not a NetDef, neither in binary nor"):
+    with pytest.raises(InvalidArgumentError, match=r"from 'model\.netdef': it is not a NetDef"):
         workbench.load(BATCHED)
 
 

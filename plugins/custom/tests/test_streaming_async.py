@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from naiad.backend import Batch
-from naiad.errors import ShuttingDownError
+from naiad.errors import ModelFailedError, ShuttingDownError
 from naiad_custom import INT64, Array, model
 from naiad_testing import serve
 from naiad_testing.backends import CollectingSender
@@ -164,7 +164,8 @@ def test_a_call_that_wants_to_end_the_process_ends_its_own_request_alone(start):
 
     leaver, other = (sender.wait_until_ended() for sender in senders)
 
-    assert str(leaver[-1]) == "instance 'm_0' failed: SystemExit: 3"
+    assert isinstance(leaver[-1], ModelFailedError)
+    assert "SystemExit: 3" in str(leaver[-1])
     assert [reply.outputs["output"].item() for reply in other] == [2, 2]
     assert future.result(10) == [None, None]
 

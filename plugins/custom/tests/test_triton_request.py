@@ -142,7 +142,7 @@ def test_inputs_outputs_and_model_have_to_be_there(missing):
     fields = {"inputs": [], "requested_output_names": [], "model_name": "other"}
     del fields[missing]
 
-    with pytest.raises(TypeError, match=f"{missing} of pb_utils.InferenceRequest must be a .*, not Missing"):
+    with pytest.raises(TypeError, match=f"{missing} of .*, not Missing"):
         pb_utils.InferenceRequest(**fields)
 
 
@@ -164,8 +164,8 @@ def test_a_response_tells_its_outputs_and_parameters():
 @pytest.mark.parametrize(
     ("parameters", "reason"),
     [
-        ({1: "a"}, "Expect parameters keys to have type str, found type"),
-        ({"a": 0.5}, "Expect parameters values to have type bool/int/str, found type"),
+        ({1: "a"}, "keys to have type str"),
+        ({"a": 0.5}, "values to have type bool/int/str"),
     ],
 )
 def test_response_parameters_of_other_types_are_refused(parameters, reason):

@@ -31,12 +31,12 @@ def test_a_model_that_answers_once_may_do_so_by_its_sender(folder, body):
     [
         (
             "requests[0].get_response_sender().send(response(5))\nreturn [response(6)]",
-            "Non-decoupled model cannot send more than one response",
+            "more than one response",
         ),
         ("return [None]", "Expected an 'InferenceResponse' object .* found type 'NoneType'"),
         ("requests[0].get_response_sender()\nreturn [None]", "dropped the response sender"),
         ("requests[0].get_response_sender().send(response(5))", "dropped the response sender"),
-        ("return None", "Expected a list in the execute return, found type 'NoneType'"),
+        ("return None", "Expected a list"),
     ],
 )
 def test_a_model_that_answers_once_must_do_so_once(folder, body, message):

@@ -55,7 +55,7 @@ def test_a_failing_operator_says_what_onnx_runtime_says(workbench, models):
 def test_bytes_that_are_no_text_are_refused_by_element(workbench, models):
     served = workbench.load(models.identity(["n", 2], TensorProto.STRING))
 
-    with pytest.raises(InvalidArgumentError, match=r"input 'IN' of model 'm': element 1 is not UTF-8 text \(byte 0xff"):
+    with pytest.raises(InvalidArgumentError, match=r"element 1 .* \(byte 0xff"):
         served.execute({"IN": np.array([[b"fine", b"\xff\xfe"]], dtype=object)})
 
 

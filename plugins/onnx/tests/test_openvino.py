@@ -120,10 +120,7 @@ def test_a_property_that_openvino_does_not_know_fails_the_load(workbench, networ
 
     message = str(caught.value)
     assert "of model 'm': onnx runtime error 1: Exception while Loading Network for graph" in message
-    assert message.endswith(
-        "NotFound: Unsupported property NONSENSE by CPU plugin.; check the parameters of the execution accelerator, "
-        "and that its device is there"
-    )
+    assert "NotFound: Unsupported property NONSENSE by CPU plugin.; check the parameters" in message
     assert ".cc" not in message
 
 

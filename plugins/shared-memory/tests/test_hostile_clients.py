@@ -39,7 +39,7 @@ def test_a_key_does_not_leave_the_folder_of_segments(memory, key):
 
 @pytest.mark.parametrize("key", ["/a\0b", "/" + "n" * 300, "/\ud800"])
 def test_a_key_that_the_system_cannot_take_is_refused(memory, key):
-    with pytest.raises(InvalidArgumentError, match="Unable to open shared memory region"):
+    with pytest.raises(InvalidArgumentError, match="Unable to open"):
         memory.register_system("r", key, 0, 8)
 
 
@@ -58,7 +58,7 @@ def test_a_link_is_not_followed(memory, make_segment, tmp_path):
     link.unlink()
     link.path.symlink_to(secret)
 
-    with pytest.raises(InvalidArgumentError, match="Unable to open shared memory region"):
+    with pytest.raises(InvalidArgumentError, match="Unable to open"):
         register(memory, link)
 
 
@@ -80,7 +80,7 @@ def test_a_lease_on_a_segment_does_not_hold_the_server_up(memory, make_segment):
 
     try:
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-        with pytest.raises(UnavailableError, match="Unable to open shared memory region"):
+        with pytest.raises(UnavailableError, match="Unable to open"):
             register(memory, segment)
     finally:
         os.close(descriptor)
@@ -93,7 +93,7 @@ def test_a_folder_is_no_segment(memory, make_segment):
     folder.path.mkdir()
 
     try:
-        with pytest.raises(InvalidArgumentError, match="Unable to open shared memory region"):
+        with pytest.raises(InvalidArgumentError, match="Unable to open"):
             register(memory, folder)
     finally:
         folder.path.rmdir()
@@ -107,7 +107,7 @@ def test_a_region_ends_within_its_segment(memory, make_segment, offset, byte_siz
 
 @pytest.mark.parametrize(("offset", "byte_size"), [(0, 0), (-1, 8), (8, -1)])
 def test_a_region_has_bytes(memory, make_segment, offset, byte_size):
-    with pytest.raises(InvalidArgumentError, match="failed to register shared memory region 'r': invalid args"):
+    with pytest.raises(InvalidArgumentError, match="region 'r': invalid args"):
         register(memory, make_segment(), offset, byte_size)
 
 

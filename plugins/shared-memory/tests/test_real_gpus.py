@@ -63,5 +63,5 @@ def test_a_region_is_no_longer_than_the_allocation(memory, owner):
 
 
 def test_a_handle_that_is_none_is_refused(memory):
-    with pytest.raises(InvalidArgumentError, match="failed to register CUDA shared memory region 'r': CUDA could not"):
+    with pytest.raises(InvalidArgumentError, match="region 'r': CUDA could not"):
         memory.register_cuda("r", bytes(64), 0, 256)

@@ -110,7 +110,7 @@ def test_what_tensorrt_says_of_an_engine_that_it_refuses_is_reported_with_a_next
 
 @without_gpu
 def test_a_real_engine_is_refused_in_words_where_no_driver_is():
-    with pytest.raises(InvalidArgumentError, match="unable to load the engine of model 'm': IRuntime::deserializeCuda"):
+    with pytest.raises(InvalidArgumentError, match="model 'm': IRuntime::deserializeCuda"):
         open_engine(building.add_sub(), "m", Opening())
 
 

@@ -54,9 +54,7 @@ def test_a_larger_batch_is_refused_as_well_where_all_is_written(workbench):
     tensors = "{{ name: '{}' data_type: TYPE_FP32 dims: 16 }}"
     inputs, outputs = (", ".join(map(tensors.format, names)) for names in (("A", "B"), ("SUM", "DIFF")))
 
-    with pytest.raises(
-        ConfigError, match="specified max-batch 9 but TensorRT engine only supports max-batch 8, in model"
-    ):
+    with pytest.raises(ConfigError, match="only supports max-batch 8, in model"):
         workbench.load(f"max_batch_size: 9 input [{inputs}] output [{outputs}]")
 
 
@@ -203,7 +201,7 @@ def test_a_format_that_the_server_cannot_lay_out_is_refused(workbench, machine, 
         tensor("x", -1, format="DLA_HWC4"), tensor("z", -1, 1), tensor("y", -1, output=True)
     )
 
-    with pytest.raises(ConfigError, match="model 'm': tensor 'x' of the engine has the format DLA_HWC4 and 1 dims"):
+    with pytest.raises(ConfigError, match=r"model 'm': tensor 'x' .* DLA_HWC4"):
         workbench.load(sent)
 
 
@@ -215,9 +213,7 @@ def test_elements_that_go_together_come_in_multiples(workbench, machine):
     )
     served = workbench.load(RAW.replace("8, 4, 4 ] is", "-1, 4, 4 ] is"))
 
-    with pytest.raises(
-        InvalidArgumentError, match=r"has shape \[1,6,4,4\]; its format keeps 4 elements of dim 1 together"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"has shape \[1,6,4,4\]; its format keeps 4 elements"):
         served.execute({"x": np.zeros((1, 6, 4, 4), np.float32)})
 
 

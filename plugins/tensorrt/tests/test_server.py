@@ -89,6 +89,4 @@ def test_a_machine_without_a_gpu_refuses_a_real_engine_in_one_sentence(write):
     with pytest.raises(NaiadError) as caught, serve(folder, plugins=[naiad_tensorrt]):
         pass
 
-    assert "is an engine of TensorRT, which needs an NVIDIA GPU, and CUDA finds none on this machine" in str(
-        caught.value
-    )
+    assert "needs an NVIDIA GPU" in str(caught.value)

@@ -163,7 +163,7 @@ def test_wrong_numbers_of_tensors_are_refused(workbench, compiled):
     shutil.copy(compiled, workbench.path("model.pt2"))
     one = tensor_entry("input", "INPUT__0", "FP32", "4")
 
-    with pytest.raises(InvalidArgumentError, match="expects 1 inputs, model provides 2"):
+    with pytest.raises(InvalidArgumentError, match="1 inputs, model provides 2"):
         workbench.load(f'platform: "torch_aoti" {one}' + tensor_entry("output", "OUTPUT__0", "FP32", "4"))
     two = one + tensor_entry("input", "INPUT__1", "FP32", "4") + tensor_entry("output", "OUTPUT__2", "FP32", "4")
     with pytest.raises(InvalidArgumentError, match=r"The output OUTPUT__2 .* This model has 2 outputs"):

@@ -132,7 +132,7 @@ def test_a_file_with_too_little_is_refused(model: Path, datatype: str, raw: byte
 
 
 def test_a_file_that_is_not_there_is_named(model: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"warmup data file '.*/warmup/raw' cannot be read: No such file"):
+    with pytest.raises(InvalidArgumentError, match=r"warmup data file '.*/warmup/raw' cannot"):
         only_input('data_type: TYPE_FP32 dims: [ 2 ] input_data_file: "raw"', model)
 
 

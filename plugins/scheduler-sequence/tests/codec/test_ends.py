@@ -120,9 +120,9 @@ async def test_a_scheduler_that_fails_ends_all_sequences(drive: Drive) -> None:
         (DropReason.LOST, "", UnavailableError, "the sequence must start anew"),
         (
             DropReason.TIMEOUT,
-            "timeout of the corresponding sequence has been expired: no slot was free",
+            "its time is over: no slot was free",
             QueueTimeoutError,
-            "timeout of the corresponding sequence has been expired",
+            "its time is over",
         ),
         (DropReason.INVALID, "must specify the START flag", InvalidArgumentError, "must specify the START flag"),
     ],

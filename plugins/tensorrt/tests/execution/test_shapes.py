@@ -100,7 +100,7 @@ def test_an_engine_that_does_not_know_the_shape_after_the_run_either_has_failed(
 def test_too_little_memory_for_such_an_output_says_so_and_leaves_the_executor_usable():
     executor = finder(FakeCuda(room=1500)).executor()
 
-    with pytest.raises(UnavailableError, match="GPU 0 has too little memory"):
+    with pytest.raises(UnavailableError, match="too little memory"):
         executor.run({"IN": np.ones(200, np.float32)}, 0)
 
     assert executor.run({"IN": np.ones(1, np.float32)}, 0)["OUT"].tolist() == [[0]]
@@ -113,5 +113,5 @@ def test_a_later_failure_is_not_blamed_on_memory():
         executor.run({"IN": np.ones(200, np.float32)}, 0)
     bench.engine.refuses = True
 
-    with pytest.raises(ModelFailedError, match="TensorRT did not execute the engine"):
+    with pytest.raises(ModelFailedError, match="did not execute"):
         executor.run({"IN": np.ones(2, np.float32)}, 0)
