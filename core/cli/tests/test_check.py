@@ -103,7 +103,7 @@ def test_every_invalid_value_is_reported_with_its_position(tmp_path: Path) -> No
             "4",
             "needs the backend 'abacus', which no installed plugin offers (Installed backends: beads.)",
         ),
-        ("dynamic_batching {}", "4", "It comes with naiad-scheduler-dynamic: pip install"),
+        ("dynamic_batching {}", "4", "naiad-scheduler-dynamic"),
         (
             'output { name: "x" data_type: TYPE_FP32 dims: [4] label_filename: "labels.txt" }',
             "4",

@@ -127,7 +127,7 @@ def test_where_chooses_elements_or_rows():
         ("Add", [(2, 3), (3,)], {"broadcast": 1, "axis": 5}, "has axis 5, and its input 'a' has 2 dims"),
         ("Add", [(2, 3), (3,)], {"broadcast": 1, "axis_str": "Q"}, "has axis_str 'Q', which is not a letter of NCHW"),
         ("Add", [(2, 3), (4, 4)], {}, "cannot take its inputs 'a' [a.0,3], 'b' [b.0,4]: "),
-        ("Add", [(2, 3)], {}, "Add of the net has 1 inputs"),
+        ("Add", [(2, 3)], {}, "has 1 inputs"),
         ("WeightedSum", [(2,), (1,), (2,)], {}, "needs a weight behind every input"),
     ],
 )

@@ -127,7 +127,7 @@ def test_channels_have_factors_and_summands(order, random):
 @pytest.mark.parametrize(
     ("kind", "count", "arguments", "message"),
     [
-        ("SpatialBN", 5, {}, "SpatialBN of the net is made for training"),
+        ("SpatialBN", 5, {}, "SpatialBN of the net is made"),
         ("LRN", 1, {"size": 2, "beta": 0.5}, "has size 2, alpha 0, beta 0.5; size must be odd, all must be above 0"),
         ("LayerNorm", 1, {"elementwise_affine": 1}, "has elementwise_affine, and not the two inputs for it"),
         ("Softmax", 1, {"axis": 4}, "has axis 4, and its input 'a' has 4 dims"),

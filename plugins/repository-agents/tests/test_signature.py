@@ -136,7 +136,7 @@ async def test_a_signature_that_leads_to_a_certificate_is_accepted_and_another_i
         await server.infer(request("m", 1))
     text = await reason(root, backend, signature_certificates=(str(paths["other"]),))
 
-    assert "'model.sig' does not hold" in text
+    assert "does not hold" in text
 
 
 async def test_a_server_that_requires_signatures_loads_no_model_without_one(

@@ -116,7 +116,7 @@ def test_a_gpu_is_prepared_once(driver, library):
 
 
 def test_a_gpu_that_is_not_there_is_named_by_its_number(driver):
-    with pytest.raises(InvalidArgumentError, match=r"could not find GPU 3: CUDA_ERROR_INVALID_DEVICE \(101\)"):
+    with pytest.raises(InvalidArgumentError, match=r"GPU 3: CUDA_ERROR"):
         driver.open(HANDLE, 3)
 
 

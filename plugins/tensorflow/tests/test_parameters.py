@@ -73,7 +73,7 @@ def test_accelerators_are_read():
     ("written", "parameters", "message"),
     [
         ("", {"TF_NUM_INTRA_THREADS": "-1"}, "'TF_NUM_INTRA_THREADS' cannot be '-1'"),
-        ("", {"TF_NUM_INTER_THREADS": "two"}, "it must be a whole number"),
+        ("", {"TF_NUM_INTER_THREADS": "two"}, "a whole number"),
         ("", {"TF_USE_PER_SESSION_THREADS": "perhaps"}, "cannot be 'perhaps'"),
         ("", {"TF_SIGNATURE_DEFF": "x"}, "did you mean 'TF_SIGNATURE_DEF'?"),
         (accelerated("tensorrt", precision_mode="FP8"), {}, "it must be one of FP32, FP16, INT8"),

@@ -31,12 +31,12 @@ def test_the_program_limits_the_batch_size(exported):
     [
         ("max_batch_size: 8", "max_batch_size is 8 and model 'm' takes 6 rows at most, in model.pt2"),
         (ADD_SUB.replace("FP32", "FP16", 1), "expects datatype TYPE_FP16 for input 'a', model provides TYPE_FP32"),
-        (ADD_SUB.replace("dims: [ 4 ]", "dims: [ 5 ]", 1), r"'a': the model expects dims \[4\] but .* dims \[5\]"),
+        (ADD_SUB.replace("dims: [ 4 ]", "dims: [ 5 ]", 1), r"'a': .* dims \[4\] but .* dims \[5\]"),
         (
             ADD_SUB.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"').replace("[ 4 ]", "[ 2, 2 ]", 1),
             "'INPUT__0'",
         ),
-        (tensor_entry("output", "RESULT[0]", "FP32", "5"), r"'RESULT\[0\]': the model expects dims \[4\] but"),
+        (tensor_entry("output", "RESULT[0]", "FP32", "5"), r"'RESULT\[0\]': .* dims \[4\] but"),
         (tensor_entry("input", "x", "FP32", "4") + tensor_entry("input", "a", "FP64", "4"), "TYPE_FP64 for input 'a'"),
     ],
 )

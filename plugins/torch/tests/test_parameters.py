@@ -72,7 +72,7 @@ def test_every_parameter_is_read():
     [
         ({"INFERENCE_MODE": "maybe"}, "'INFERENCE_MODE' cannot be 'maybe'"),
         ({"INTRA_OP_THREAD_COUNT": "0"}, "cannot be '0'"),
-        ({"INTER_OP_THREAD_COUNT": "two"}, "it must be a whole number"),
+        ({"INTER_OP_THREAD_COUNT": "two"}, "a whole number"),
         ({"TORCH_COMPILE_OPTIONAL_PARAMETERS": "[1]"}, "it must be a JSON object"),
         ({"INFERENCE_MODES": "1"}, "PyTorch has no parameter 'INFERENCE_MODES' (did you mean 'INFERENCE_MODE'?)"),
     ],

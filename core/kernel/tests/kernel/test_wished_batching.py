@@ -28,7 +28,7 @@ async def test_a_wish_that_no_scheduler_grants_is_dropped_with_a_warning(
 
     assert response.outputs["OUTPUT"].shape == (2, 1)
     assert config.dynamic_batching is None
-    assert "It comes with naiad-scheduler-dynamic: pip install" in caplog.text
+    assert "naiad-scheduler-dynamic: pip install" in caplog.text
 
 
 async def test_batching_that_the_user_wrote_needs_its_scheduler(tmp_path: Path) -> None:
