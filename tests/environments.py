@@ -90,20 +90,30 @@ def requires(distribution: str) -> tuple[str, ...]:
     return tuple(metadata.requires(distribution) or ())
 
 
+@cache
+def parsed(text: str) -> Requirement:
+    """A requirement that is written like this."""
+    return Requirement(text)
+
+
 def needed(requirements: Iterable[str], extras: Iterable[str] = ()) -> set[str]:
     """The names of what these ask for, and what those ask for: of the workspace only what its extras ask for."""
     distributions: set[str] = set()
     for text in requirements:
-        requirement = Requirement(text)
+        requirement = parsed(text)
         environments = [{"extra": extra} for extra in ("", *extras)]
-        applies = requirement.marker is None or any(requirement.marker.evaluate(each) for each in environments)
-        name = requirement.name
-        if applies and not name.startswith("naiad"):
-            distributions |= {name} | needed(requires(name), requirement.extras)
-        elif applies and requirement.extras:
-            of_extras = [each for each in requires(name) if Requirement(each).marker is not None]
-            distributions |= needed(of_extras, requirement.extras)
+        if requirement.marker is None or any(requirement.marker.evaluate(each) for each in environments):
+            distributions |= needed_with(requirement.name, frozenset(requirement.extras))
     return distributions
+
+
+@cache
+def needed_with(name: str, extras: frozenset[str]) -> frozenset[str]:
+    """The names of a distribution, unless it is of the workspace, and of what it asks for with these extras."""
+    if not name.startswith("naiad"):
+        return frozenset({name} | needed(requires(name), extras))
+    of_extras = [each for each in requires(name) if parsed(each).marker is not None]
+    return frozenset(needed(of_extras, extras) if extras else ())
 
 
 def members_of(names: Iterable[str]) -> list[str]:
@@ -114,15 +124,14 @@ def members_of(names: Iterable[str]) -> list[str]:
         name = waiting.pop()
         if name not in distributions:
             distributions[name] = None
-            requirements = [Requirement(text) for text in requires(name)]
+            requirements = [parsed(text) for text in requires(name)]
             waiting += [each.name for each in requirements if each.name.startswith("naiad") and not each.marker]
     return list(distributions)
 
 
 def link(distribution: str, target: Path, source: Path = INSTALLED) -> None:
     """Make a distribution that is installed in a folder of packages visible in another one."""
-    (installed,) = metadata.distributions(name=distribution, path=[str(source)])
-    for top in {file.parts[0] for file in installed.files or ()} - {"..", "__pycache__"}:
+    for top in top_names(distribution, source):
         if (target / top).exists():
             continue
         if top.endswith(".dist-info"):  # uv does not see one that is a link
@@ -131,6 +140,13 @@ def link(distribution: str, target: Path, source: Path = INSTALLED) -> None:
                 (target / top / path.name).symlink_to(path)
         else:
             (target / top).symlink_to(source / top)
+
+
+@cache
+def top_names(distribution: str, source: Path) -> frozenset[str]:
+    """The files and folders of a distribution that lie directly in the folder of packages."""
+    (installed,) = metadata.distributions(name=distribution, path=[str(source)])
+    return frozenset(file.parts[0] for file in installed.files or ()) - {"..", "__pycache__"}
 
 
 def empty(folder: Path) -> Path:
