@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import tritonclient.http as client
 
+from .example_models import BUILT, EXAMPLES, build, built_examples
+
 if TYPE_CHECKING:
     from conftest import ServerProcess
 
     Serve = Callable[..., ServerProcess]
-
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 def module(name: str) -> ModuleType:
@@ -44,27 +44,26 @@ MODELS = sorted({*WRITTEN, *(folder.name for folder in (EXAMPLES / "models").ite
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example repository as a clean clone has it, and then built."""
-    models = tmp_path_factory.mktemp("examples") / "models"
-    ignored = shutil.ignore_patterns("*.onnx", "labels.txt", "__pycache__", *WRITTEN)
-    shutil.copytree(EXAMPLES / "models", models, ignore=ignored)
-    build(models)
-    return models
+    """The built repository, which other tests have too."""
+    return built_examples(tmp_path_factory)
 
 
-def build(models: Path) -> str:
-    """What `examples/build.py` says when it builds into that repository."""
-    command = [sys.executable, EXAMPLES / "build.py", models]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def test_what_building_writes_is_not_taken_from_the_checkout() -> None:
+    assert set(WRITTEN) <= set(BUILT)
 
 
 def test_building_again_leaves_the_files_alone(built: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in built.rglob("*")}
+    before = times_of(built)
 
     message = build(built)
 
     assert message == ""
-    assert {path: path.stat().st_mtime_ns for path in built.rglob("*")} == before
+    assert times_of(built) == before
+
+
+def times_of(models: Path) -> dict[Path, int]:
+    """When each file was written; a server of another test may keep bytecode beside them meanwhile."""
+    return {each: each.stat().st_mtime_ns for each in models.rglob("*.*") if "__pycache__" not in each.parts}
 
 
 def test_a_model_whose_framework_is_missing_is_left_out_with_what_to_install(tmp_path: Path) -> None:

@@ -1,15 +1,18 @@
 """The runtime of KServe over the folders that its storage initialiser leaves, with real servers and clients."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
 import tritonclient.grpc as over_grpc
 import tritonclient.http as over_http
 import yaml
+from tritonclient.utils import np_to_triton_dtype
 
+from ..example_models import built_examples
 from ..written import ECHO
 
 if TYPE_CHECKING:
@@ -29,70 +32,65 @@ def words(folder: Path, name: str) -> list[str]:
     return [word for word in completed if not word.startswith(_OF_THE_TEST)]
 
 
-def write_onnx(folder: Path) -> None:
-    from onnx import TensorProto, helper, save
-
-    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("x", "y")]
-    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "echo", tensors[:1], tensors[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
-    model.ir_version = 10
-    save(model, folder / "model.onnx")
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built example repository."""
+    return built_examples(tmp_path_factory)
 
 
-def write_torch(folder: Path) -> None:
-    import torch
+class Served(NamedTuple):
+    """A model as it lies in a folder of `source`, what it is asked, and what one of its outputs says then."""
 
-    exported = torch.export.export(torch.nn.Identity(), (torch.zeros(1),))
-    torch.export.save(exported, folder / "model.pt2")
-
-
-def write_tensorflow(folder: Path) -> None:
-    import tensorflow as tf
-
-    module = tf.Module()
-    module.serve = tf.function(lambda x: {"y": x}, input_signature=[tf.TensorSpec([1], tf.float32, name="x")])
-    tf.saved_model.save(module, str(folder / "0001"), signatures=module.serve.get_concrete_function())
+    source: str
+    files: str
+    array: np.ndarray
+    output: str
+    expected: list[Any]
 
 
-def write_python(folder: Path) -> None:
-    (folder / "model.py").write_text(ECHO)
+FLOAT = np.array([[20]], np.float32)
+BLINKER = np.array([[[0, 0, 0, 0]] * 2 + [[1, 1, 1, 0]] + [[0, 0, 0, 0]] * 2], np.uint8)
+TURNED = np.array([[[0, 0, 0, 0]] + [[0, 1, 0, 0]] * 3 + [[0, 0, 0, 0]]])
+MODELS = {
+    "onnx": Served("word_ids/1", "", np.array([["Cat"]], object), "ids", [[2]]),
+    "torch": Served("life/1", "", BLINKER, "OUTPUT__0", TURNED.tolist()),
+    "tensorflow": Served("slug/1/model.savedmodel", "0001", np.array([["A b"]], object), "slug", [[b"a-b"]]),
+    "python": Served("celsius/1", "", FLOAT, "fahrenheit", [[68.0]]),
+    "a folder of a model": Served("word_ids", "", np.array([["Cat"]], object), "ids", [[2]]),
+}
 
 
-def write_model_folder(folder: Path) -> None:
-    (folder / "1").mkdir()
-    write_onnx(folder / "1")
-
-
-@pytest.mark.parametrize("write", [write_onnx, write_torch, write_tensorflow, write_python, write_model_folder])
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_a_bare_model_is_served_under_the_name_of_the_inference_service(
-    serve: "Serve", tmp_path: Path, write: Callable[[Path], None]
+    serve: "Serve", tmp_path: Path, examples: Path, model: Served
 ) -> None:
-    write(tmp_path)
+    folder = tmp_path / "models"
+    shutil.copytree(examples / model.source, folder / model.files)
 
-    server = serve(*words(tmp_path, "iris"), frontends=["grpc", "http"])
+    server = serve(*words(folder, "iris"), frontends=["grpc", "http"])
     grpc_port = server.wait_for(r"grpc frontend listens at \S+:(\d+)").group(1)
     answers = [
-        ask(client, module)
+        ask(client, module, model)
         for module, client in (
             (over_http, over_http.InferenceServerClient(server.url.removeprefix("http://"))),
             (over_grpc, over_grpc.InferenceServerClient(f"127.0.0.1:{grpc_port}")),
         )
     ]
 
-    assert answers == [[7.0], [7.0]]
+    assert answers == [model.expected] * 2
 
 
-def ask(client: "over_http.InferenceServerClient", module: object) -> list[float]:
-    """The answer of the model iris to 7."""
+def ask(client: Any, module: Any, model: Served) -> list[Any]:
+    """The output of the model iris that is looked at."""
     assert client.is_model_ready("iris")
     metadata = client.get_model_metadata("iris")
-    tensors = (metadata if isinstance(metadata, dict) else {"inputs": [{"name": metadata.inputs[0].name}]})["inputs"]
-    sent = module.InferInput(tensors[0]["name"], [1], "FP32")  # type: ignore[attr-defined]
-    sent.set_data_from_numpy(np.array([7], np.float32))
+    (tensor,) = metadata["inputs"] if isinstance(metadata, dict) else metadata.inputs
+    name = tensor["name"] if isinstance(metadata, dict) else tensor.name
+    sent = module.InferInput(name, model.array.shape, np_to_triton_dtype(model.array.dtype))
+    sent.set_data_from_numpy(model.array)
     result = client.infer("iris", [sent])
-    output = result.get_response()["outputs"][0]["name"] if isinstance(metadata, dict) else metadata.outputs[0].name
     client.close()
-    return result.as_numpy(output).tolist()
+    return result.as_numpy(model.output).tolist()
 
 
 def test_a_repository_keeps_the_names_of_its_models(serve: "Serve", tmp_path: Path) -> None:
