@@ -88,7 +88,7 @@ class World:
             self.served[execution.number].over = True
             return
         for model in execution.steps.pop(0):
-            if self.guard and execution.number in self.graph(execution, [model]).stuck():
+            if self.guard and execution.number in self.graph(execution, [model]).stuck:
                 self.refuse(execution, model)
             else:
                 execution.awaited.append(self.ask(model, self.steps_of(model)))

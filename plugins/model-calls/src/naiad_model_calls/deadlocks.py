@@ -90,7 +90,7 @@ class Snapshot:
 
     def lift(self) -> bool:
         """Let the streams flow that users which are stuck hold back for each other; returns whether there were any."""
-        paused = [occupant for node in self._graph.stuck() for occupant in self._paused[node]]
+        paused = [occupant for node in self._graph.stuck for occupant in self._paused[node]]
         for occupant in paused:
             occupant.unblock()
             if isinstance(occupant.request.caller, ModelCall):
@@ -100,7 +100,8 @@ class Snapshot:
     def refuse(self) -> bool:
         """Refuse the newest call of one ring; returns whether there was one."""
         ring = [node for node in self._graph.ring() if isinstance(node, ModelCall)]
-        newest = max((call for call in ring if call in self._queued), key=self._calls.index, default=None)
+        age = {call: number for number, call in enumerate(self._calls)}
+        newest = max((call for call in ring if call in self._queued), key=age.__getitem__, default=None)
         if newest is None:
             return False
         start = ring.index(newest)
