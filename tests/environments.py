@@ -64,8 +64,8 @@ def _build_and_install(folder: Path) -> None:
     """Build all wheels into the folder, and install them in an environment in it."""
     subprocess.run([sys.executable, "-c", BUILD, folder, *(each.folder for each in members())], check=True)
     python = empty(folder / "venv")
-    command = [UV, "pip", "install", "--quiet", "--python", python, "--no-index", "--no-deps", *folder.glob("*.whl")]
-    subprocess.run(command, check=True)
+    command = [UV, "pip", "install", "--quiet", "--python", python, "--no-index", "--no-deps", "--compile-bytecode"]
+    subprocess.run([*command, *folder.glob("*.whl")], check=True)
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
