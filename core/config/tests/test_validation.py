@@ -182,7 +182,11 @@ def test_two_schedulers_exclude_each_other():
             "preferred_batch_size[1]",
             "dynamic batching preferred size must be positive",
         ),
-        ("preferred_batch_size: 9", "preferred_batch_size[0]", "preferred size must be <= max batch size for m"),
+        (
+            "preferred_batch_size: 9",
+            "preferred_batch_size[0]",
+            "dynamic batching preferred size must be <= max batch size for m",
+        ),
         ("priority_levels: 3", "default_priority_level", "default priority level must be in range [1, 3] for m"),
         (
             "priority_levels: 1 default_priority_level: 1 priority_queue_policy { key: 2 }",

@@ -61,7 +61,10 @@ def test_a_body_without_its_last_chunk_is_not_done():
         (b"1\r\na\n", "does not end with CRLF"),
         (b"1" * 5000, "a line is longer than"),
         (b"0\r\n" + b"T: x\r\n" * 200, "more than 128 trailers"),
-        (b"fffffff\r\n", "exceeds the maximum allowed input size of 1000 bytes. Use --http-max-input-size"),
+        (
+            b"fffffff\r\n",
+            "request JSON size of 268435455 bytes exceeds the maximum allowed input size of 1000 bytes. Use --http-max",
+        ),
         (b"1f4\r\n" + b"a" * 500 + b"\r\n1f5\r\n", "size of 1001 bytes"),
     ],
 )

@@ -28,7 +28,10 @@ def test_one_name_that_the_model_does_not_know_makes_numbers_or_the_order_count(
 
 @pytest.mark.parametrize(
     ("path", "message"),
-    [("control_input", "does not follow <name>__<index>"), ("state", "using sequence batching with s")],
+    [
+        ("control_input", "does not follow <name>__<index> naming convention"),
+        ("state", "using sequence batching with s"),
+    ],
 )
 def test_what_the_server_adds_must_have_a_number(path, message):
     tensors = [*named("x"), Named("START", f"sequence_batching.{path}", numbered=True)]

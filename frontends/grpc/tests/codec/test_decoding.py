@@ -191,7 +191,7 @@ def test_a_version_must_be_a_number_from_1_up(decode, ask, version, reason):
         ([], [b"1"], "expected 0 raw_input_contents for model 'm', got 1"),
         ([("X", "INT8", [1]), ("X", "INT8", [1])], [b"1", b"1"], "input 'X' already exists in request"),
         ([("X", "FP33", [1])], [b"1"], "unknown datatype 'FP33' of input 'X' for model 'm'; the datatypes are"),
-        ([("X", "INT8", [2, -1])], [b"1"], r"for input 'X' .*, got \[2,-1\]"),
+        ([("X", "INT8", [2, -1])], [b"1"], r"All input dimensions should be specified for input 'X' .*, got \[2,-1\]"),
         ([("X", "INT8", [2**62, 2**62, 0])], [b""], "total element count"),
         ([("X", "FP64", [2**61, 1])], [b""], "overflow for input 'X'"),
         ([("X", "INT8", [1] * 65)], [b"1"], "'X' has 65 dimensions"),
