@@ -214,6 +214,26 @@ def test_a_guard_that_was_not_built_is_none(monkeypatch, tmp_path):
     assert load_guard() is None
 
 
+def test_without_a_page_map_there_is_no_guard(monkeypatch):
+    def refuse(path, flags):
+        raise PermissionError(f"{path} is not for everybody")
+
+    monkeypatch.setattr("naiad_shared_memory.guard.os.open", refuse)
+
+    assert load_guard() is None
+
+
+def test_pages_count_as_written_where_the_page_map_cannot_be_read(segment):
+    guard = load_guard()
+    region = SegmentMemory("r", segment.key, os.open(segment.path, os.O_RDWR), 0, SIZE, guard=guard)
+    with Path("/dev/null").open() as empty:
+        os.dup2(empty.fileno(), guard._pagemap)
+    loan = region.lend(0, SIZE)
+    loan.array.sum()
+
+    assert not loan.end()
+
+
 def test_a_client_that_shrinks_its_segment_all_the_time_never_stops_the_server(region, segment):
     stop = threading.Event()
 
