@@ -10,13 +10,13 @@ from typing import Any
 
 import ray
 
-TESTED = frozenset({"2.60.0"})
-"""The releases of Ray whose private option is known."""
+TESTED_VERSIONS = frozenset({"2.60.0"})
+"""The releases of Ray whose private option is known: add one when the tests pass with it."""
 
 
 def versioned(deployment: Any, *parts: object) -> Any:
     """A deployment whose replicas are kept by an update with equal parts and the same release of Naiad."""
-    if ray.__version__ not in TESTED:
+    if ray.__version__ not in TESTED_VERSIONS:
         return deployment
     content = repr((version("naiad"), version("naiad-ray"), parts))
     return deployment.options(version=blake2b(content.encode(), digest_size=8).hexdigest(), _internal=True)
