@@ -1,8 +1,8 @@
 """PyTorch models made in code, and the backend that loads them without a server."""
 
 import fcntl
-import os
 import warnings
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -175,19 +175,22 @@ def workbench(tmp_path: Path) -> TorchWorkbench:
 
 
 @pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compiled(request: pytest.FixtureRequest) -> Path:
     """AddSub over FP32[n, 4] as a package of AOTInductor.
 
-    Compiling takes 20 s of a processor, so all processes of a test run share one package.
+    Compiling takes 20 s of a processor: all processes of a test run share one package, and pytest's cache keeps it for
+    further runs with this file, this PyTorch and this kind of processor.
     """
-    base = tmp_path_factory.getbasetemp()
-    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    path = folder / "aoti" / "model.pt2"
-    path.parent.mkdir(exist_ok=True)
-    with (folder / "aoti.lock").open("w") as lock:
+    cpu = Path("/proc/cpuinfo").read_text().partition("flags")[2].partition("\n")[0]
+    key = sha256(f"{torch.__version__}{cpu}{Path(__file__).read_text()}".encode()).hexdigest()[:16]
+    folder = request.config.cache.mkdir(f"aoti-{key}")
+    path = folder / "model.pt2"
+    with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.is_file():
-            compile_package(path)
+            (folder / "new").mkdir(exist_ok=True)
+            compile_package(folder / "new" / "model.pt2")  # the name is in the package too
+            (folder / "new" / "model.pt2").rename(path)
     return path
 
 
