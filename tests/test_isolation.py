@@ -6,8 +6,8 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,13 +34,12 @@ class TritonPythonModel:
         responses = []
         for request in requests:
             x = pb_utils.get_input_tensor_by_name(request, "X").as_numpy()
-            if x[0] == 7:
-                fault()
+            if x[0] >= FIRST:
+                FAULTS[int(x[0]) - FIRST]()
             responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("Y", x)]))
         return responses
 
-def fault():
-    FAULT
+FIRST = 100
 """
 CONFIG = """
 backend: "python"
@@ -81,7 +80,9 @@ FAULTS = {
     "hangs_up": Fault("os.kill(os.getpid(), signal.SIGHUP)", "signal 1 ", None),
     "terminates": Fault("os.kill(os.getpid(), signal.SIGTERM)", "signal 15 ", None),
     "interrupts": Fault("signal.raise_signal(signal.SIGINT)", "KeyboardInterrupt", None),
-    "endless_recursion": Fault("sys.setrecursionlimit(1 << 30); fault()", "execution_timeout|MemoryError", None),
+    "endless_recursion": Fault(
+        "sys.setrecursionlimit(1 << 30); do_endless_recursion()", "execution_timeout|MemoryError", None
+    ),
     "replaced_builtins": Fault("builtins.isinstance = builtins.len = None", "died", None),
     "closed_stderr": Fault("sys.stderr.close()", ANSWERS, ANSWERS),
     "few_files": Fault("resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))", ANSWERS, None),
@@ -96,13 +97,19 @@ FAULTS = {
 LIBRARIES = {"http": http, "grpc": grpc}
 
 
-def write_faults(repository: Path, isolation: str, names: Iterable[str]) -> Path:
-    """A repository with `good`, on a thread, and a model for each of these faults."""
-    write_model(repository, "good", MODEL, CONFIG)
-    for name in names:
-        source = MODEL.replace("FAULT", FAULTS[name].code)
-        write_model(repository, name, source, CONFIG + BAD.replace("ISOLATION", isolation))
+def write_faults(repository: Path, isolation: str, *names: str) -> Path:
+    """A repository with `good`, on a thread, and models of these names that have every fault."""
+    functions = [f"def do_{name}():\n    {fault.code}\n\n" for name, fault in FAULTS.items()]
+    source = "".join([MODEL, *functions, f"FAULTS = [{', '.join(f'do_{name}' for name in FAULTS)}]\n"])
+    for name in ("good", *names):
+        bad = "" if name == "good" else BAD.replace("ISOLATION", isolation)
+        write_model(repository, name, source, CONFIG + bad)
     return repository
+
+
+def number_of(fault: str) -> float:
+    """The request that has a model do this."""
+    return 100.0 + list(FAULTS).index(fault)
 
 
 def addresses_of(server: "ServerProcess") -> dict[str, str]:
@@ -131,6 +138,14 @@ def text_of(client: Any, library: Any, model: str, value: float) -> str:
     return ANSWERS
 
 
+def wait_until_it_answers(client: Any, library: Any, model: str) -> None:
+    """It may be about to be replaced."""
+    until = time.monotonic() + 60
+    while text_of(client, library, model, 0) != ANSWERS:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 @contextmanager
 def load_on_good(addresses: dict[str, str]) -> Iterator[None]:
     """Requests to `good` by both protocols meanwhile, none of which may be lost."""
@@ -138,7 +153,7 @@ def load_on_good(addresses: dict[str, str]) -> Iterator[None]:
 
     def load(name: str) -> None:
         with client_of(name, addresses[name]) as client:
-            while not over.wait(0.005):
+            while not over.wait(0.02):
                 try:
                     assert infer(client, LIBRARIES[name].InferInput, "good", 0.5) == 0.5
                     answered[name] += 1
@@ -165,20 +180,19 @@ def test_no_fault_of_a_model_reaches_another_one(
 ) -> None:
     texts = {name: each.isolated if isolation == "process" else each.on_thread for name, each in FAULTS.items()}
     survived = {name: text for name, text in texts.items() if text is not None}
-    server = serve(write_faults(tmp_path / "models", isolation, survived))
+    failing = [name for name, text in survived.items() if text]
+    model_of = {name: f"fails_{failing.index(name) // 2}" if name in failing else "answers" for name in survived}
+    server = serve(write_faults(tmp_path / "models", isolation, *model_of.values()))
     addresses = addresses_of(server)
     resource.prlimit(server._process.pid, resource.RLIMIT_AS, (16 << 30, resource.RLIM_INFINITY))
 
-    with load_on_good(addresses):
-        for protocol, library in LIBRARIES.items():
-            with client_of(protocol, addresses[protocol]) as client:
-                for name, expected in survived.items():
-                    until = time.monotonic() + 60
-                    while text_of(client, library, name, 0) != ANSWERS:  # it is being replaced
-                        assert time.monotonic() < until
-                        time.sleep(0.05)
-                    text = text_of(client, library, name, 7)
-                    assert re.search(expected, text) if expected else text == ANSWERS, (name, text)
+    with load_on_good(addresses), ExitStack() as stack:
+        clients = [(stack.enter_context(client_of(name, addresses[name])), LIBRARIES[name]) for name in LIBRARIES]
+        for at, (name, expected) in enumerate(survived.items(), isolation == "thread"):
+            client, library = clients[at % len(clients)]
+            text = text_of(client, library, model_of[name], number_of(name))
+            assert re.search(expected, text) if expected else text == ANSWERS, (name, text)
+            wait_until_it_answers(client, library, model_of[name])
 
     server.signal(signal.SIGTERM)
     assert server.exit_status() == 0
@@ -188,12 +202,12 @@ def test_no_fault_of_a_model_reaches_another_one(
 def test_what_ends_a_process_ends_the_server_without_isolation(
     serve: "Callable[..., ServerProcess]", tmp_path: Path, name: str
 ) -> None:
-    server = serve(write_faults(tmp_path / "models", "thread", [name]), frontends=["http", "grpc"])
+    server = serve(write_faults(tmp_path / "models", "thread", "bad"), frontends=["http", "grpc"])
     addresses = addresses_of(server)
 
     with client_of("http", addresses["http"]) as one, client_of("grpc", addresses["grpc"]) as other:
-        threading.Thread(target=ignore, args=(one, http, name, 7)).start()
-        ignore(other, grpc, name, 7)
+        threading.Thread(target=ignore, args=(one, http, "bad", number_of(name))).start()
+        ignore(other, grpc, "bad", number_of(name))
 
     assert server.exit_status() == FAULTS[name].ends
 
@@ -201,11 +215,11 @@ def test_what_ends_a_process_ends_the_server_without_isolation(
 def test_an_endless_loop_on_a_thread_leaves_the_other_models_alone(
     serve: "Callable[..., ServerProcess]", tmp_path: Path
 ) -> None:
-    server = serve(write_faults(tmp_path / "models", "thread", ["endless_loop"]))
+    server = serve(write_faults(tmp_path / "models", "thread", "bad"))
     addresses = addresses_of(server)
 
     with client_of("http", addresses["http"]) as client:
-        threading.Thread(target=ignore, args=(client, http, "endless_loop", 7), daemon=True).start()
+        threading.Thread(target=ignore, args=(client, http, "bad", number_of("endless_loop")), daemon=True).start()
         with load_on_good(addresses), client_of("grpc", addresses["grpc"]) as other:
             for _ in range(50):
                 infer(other, grpc.InferInput, "good", 0.5)
@@ -217,16 +231,16 @@ def test_an_endless_loop_on_a_thread_leaves_the_other_models_alone(
 def test_the_system_ends_the_processes_of_a_server_that_is_killed(
     serve: "Callable[..., ServerProcess]", tmp_path: Path, hangs: bool
 ) -> None:
-    folder = write_faults(tmp_path / "models", "process", ["endless_loop"])
-    config = folder / "endless_loop" / "config.pbtxt"
+    folder = write_faults(tmp_path / "models", "process", "bad")
+    config = folder / "bad" / "config.pbtxt"
     config.write_text(config.read_text().replace('"1"', '"100"'))
     server = serve(folder, frontends=["http"])
     with http.InferenceServerClient(server.url.removeprefix("http://")) as client:
-        infer(client, http.InferInput, "endless_loop", 0)
+        infer(client, http.InferInput, "bad", 0)
         (process,) = children_of(server)
         if hangs:
             idle = ticks(process)
-            threading.Thread(target=ignore, args=(client, http, "endless_loop", 7), daemon=True).start()
+            threading.Thread(target=ignore, args=(client, http, "bad", number_of("endless_loop")), daemon=True).start()
             while ticks(process) < idle + 20:  # it hangs, and computes
                 time.sleep(0.01)
         server.signal(signal.SIGKILL)
