@@ -28,6 +28,7 @@ OWN_PORT = "8005"
 """The port of a frontend that a page has its reader write."""
 
 _FENCE = re.compile(r"^( *)```(\w*)(?: ([^\n]*))?\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+_SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
 _SERVE = re.compile(r"^(?:taskset [-\w ]+ )?naiad serve(?:[^\n]*\\\n)*[^\n]*\n?", re.MULTILINE)
 
 
@@ -41,10 +42,22 @@ class Block:
     path: str
 
 
+def sections_of(page: str) -> list[str]:
+    """The headings of a page's sections, for pages whose sections are read each for itself: `frameworks.md#Docker`."""
+    return [f"{page}#{heading}" for heading in _SECTION.findall((DOCS / page).read_text())]
+
+
+def text_of(page: str) -> str:
+    """The text of a page, which is named relative to docs/, or of one section of it."""
+    name, _, heading = page.partition("#")
+    text = (DOCS / name).read_text()
+    return _SECTION.split(text)[_SECTION.split(text).index(heading) + 1] if heading else text
+
+
 def blocks_of(page: str) -> list[Block]:
-    """The blocks of a page, which is named relative to docs/."""
+    """The blocks of a page or of one section of it."""
     blocks = []
-    for indent, language, note, indented in _FENCE.findall((DOCS / page).read_text()):
+    for indent, language, note, indented in _FENCE.findall(text_of(page)):
         text = re.sub(rf"^{indent}", "", indented, flags=re.MULTILINE)
         first = text.partition("\n")[0]
         named = re.fullmatch(r"# ([\w./-]+\.\w+)", first) if language != "sh" else None

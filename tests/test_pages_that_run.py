@@ -22,7 +22,7 @@ from naiad_testing import serve
 
 from .environments import built_wheels, check, with_members
 from .house.workspace import members
-from .reading import DOCS, NOT_RUN, PAGES, Block, Reader, blocks_of, packages_of
+from .reading import DOCS, NOT_RUN, PAGES, Block, Reader, blocks_of, packages_of, sections_of
 
 ROOT = DOCS.parent
 BESIDE = ["../README.md", "../CONTRIBUTING.md", "../bench/README.md"]
@@ -177,8 +177,13 @@ def test_the_tutorial_works_as_it_stands(read: Callable[..., Reader]) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_the_models_of_frameworks_work_as_they_stand(read: Callable[..., Reader]) -> None:
-    read("frameworks.md").follow("frameworks.md")
+@pytest.mark.parametrize("section", sections_of("frameworks.md"))
+def test_the_model_of_a_framework_works_as_it_stands(read: Callable[..., Reader], section: str) -> None:
+    read(section).follow(section)
+
+
+def test_every_block_about_frameworks_is_in_a_section() -> None:
+    assert [block for each in sections_of("frameworks.md") for block in blocks_of(each)] == blocks_of("frameworks.md")
 
 
 def test_the_model_of_scikit_learn_in_the_readme_is_served(tmp_path: Path) -> None:
