@@ -48,6 +48,8 @@ install: $(INSTALLED) ## make .venv with .venv/bin/naiad and all plugins
 serve: $(EXAMPLES) ## serve the example models; make serve ARGS='--http-port 9000'
 	@$(BIN)/naiad serve examples/models $(ARGS)
 
+# threads of OpenMP that wait compute nothing: they spin else, while the other processes have work
+test: export OMP_WAIT_POLICY := passive
 test: $(TESTABLE) ## run the tests on all processors; make test ARGS=plugins/onnx installs what those need
 	@$(BIN)/python -m pytest -m "not gpu and not ray" $(PARALLEL) $(ARGS)
 
