@@ -48,7 +48,7 @@ async def _measure(framework: Framework, path: Path, requests: int) -> dict[str,
     array = np.arange(_WIDTHS[0], dtype=np.float32).reshape(1, -1)
     request = Request("m", {"x": Tensor.of("x", array)})
     repository = path.parent.parent.parent
-    own, instance = framework.opened(path), _instance(plugin, path)
+    own, instance = framework.opened(path), instance_of(plugin, path)
     seconds: dict[str, list[float]] = {"own": [], "instance": [], "server": []}
     async with Server(model_repository=[repository], plugins=[plugin]) as server:
         for number in range(_WARM_UP + requests):
@@ -89,7 +89,8 @@ async def _submitted(server: Server, request: Request) -> tuple[float, float]:
     return started, await done
 
 
-def _instance(plugin: object, path: Path) -> Instance:
+def instance_of(plugin: object, path: Path) -> Instance:
+    """The instance that a plugin makes of the model in that file, with the configuration beside its version."""
     hook: Callable[[], list[object]] = plugin.naiad_backends  # type: ignore[attr-defined]
     (backend,) = hook()
     folder = path.parent.parent

@@ -52,9 +52,9 @@ def model_file(context: ModelContext) -> Path:
 def read_interface(path: Path, model: str, settings: RunSettings) -> Interface:
     """The inputs and outputs of the model in `path`, its shapes inferred, but nothing optimised and nothing placed.
 
-    A model of 540 MB takes 0.9 s this way and 2.0 s as a session, and one whose operators only exist on a GPU can be
-    read on any machine. That is not public: with a release that is not tested, a public session reads the model.
-    Raises InvalidArgumentError when the file is no model.
+    A model of 540 MB takes 1.0 s of CPU time this way and 2.5 s as a session, and one whose operators only exist on a
+    GPU can be read on any machine. That is not public: with a release that is not tested, a public session reads the
+    model. Raises InvalidArgumentError when the file is no model.
     """
     options = _options(settings, model)
     if runtime().__version__ not in TESTED_VERSIONS:

@@ -10,7 +10,7 @@ _LOCATION = b"location\x12"
 def weight_bytes(path: Path) -> int:
     """The bytes of the model's file and of its external data, which `onnx.proto` keeps in the same folder or below.
 
-    The nodes of the graph count too: they are a few KB beside weights of MB.
+    The nodes of the graph count too: some 100 bytes each beside weights of MB.
     """
     size = path.stat().st_size
     beside = [each for each in path.parent.rglob("*") if each.is_file() and each != path]

@@ -77,7 +77,7 @@ class TensorFlowInstance:
     def _prepared(self, names: tuple[str, ...], requested: tuple[str, ...]) -> Any:
         """The call for these inputs and outputs, which TensorFlow prunes and places its graph for.
 
-        Prepared by its options a call of a small graph takes 22 µs; one of `Session.make_callable` takes 167. The first
+        Prepared by its options a call of a small graph takes 22 µs; one of `Session.make_callable` takes 170. The first
         is not public, so a release that is not tested takes the second, which also copies inputs, and reports nodes on
         devices that are not there with the first request instead of at load.
         """
