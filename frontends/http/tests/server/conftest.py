@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import socket
 import threading
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -93,9 +94,9 @@ def tensor_config(kind: str, dims: str) -> str:
     """
 
 
-def write_models(root: Path) -> None:
-    """A mirror for each datatype, one that batches and has labels, and one for two tensors."""
-    for wire in (*WIRES, "BF16", "STRING"):
+def write_models(root: Path, datatypes: Iterable[str]) -> None:
+    """A mirror for each of the datatypes, and one for two tensors that batches and has labels."""
+    for wire in datatypes:
         write_model(root, f"mirror_{wire.lower()}", 'backend: "mirror"' + tensor_config(wire, "-1"))
     write_model(
         root,
@@ -171,8 +172,8 @@ def mirror():
 
 @pytest.fixture
 def mirror_models(tmp_path):
-    """A model repository for the mirror."""
-    write_models(tmp_path / "models")
+    """A model repository for the mirror, of the datatypes that tests with a server of their own send."""
+    write_models(tmp_path / "models", ["FP32", "INT32", "INT8", "UINT8", "STRING"])
     return tmp_path / "models"
 
 
@@ -201,7 +202,7 @@ def server(start_server):
 def shared_server(tmp_path_factory):
     """A running server for the tests of a module, each of which leaves it as it was."""
     plugin, models = MirrorPlugin(), tmp_path_factory.mktemp("models")
-    write_models(models)
+    write_models(models, [*WIRES, "BF16", "STRING"])
     plugins = [plugin, naiad_http, naiad_tracing, naiad_shared_memory]
     with serve(models, plugins=plugins, options={"http-port": 0, "http-address": "127.0.0.1"}) as client:
         yield Running(client, plugin)
