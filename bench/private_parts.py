@@ -24,10 +24,10 @@ from overhead import instance_of
 
 _LARGE = (8192, 8192, 8192, 512)
 _SMALL = (16, 16)
-_PUBLIC: dict[str, Sequence[str]] = {
-    "onnx": ("naiad_onnx.sessions",),
-    "tensorflow": ("naiad_tensorflow.instance",),
-    "aoti": ("naiad_torch.unlocked",),
+_PUBLIC = {
+    "onnx": "naiad_onnx.sessions",
+    "tensorflow": "naiad_tensorflow.instance",
+    "aoti": "naiad_torch.unlocked",
 }
 """The modules whose `TESTED_VERSIONS` are emptied for the public way."""
 
@@ -81,8 +81,7 @@ def _both(name: str, make: Callable[[], Callable[[], object]], rounds: int, call
 @contextmanager
 def _public_only(name: str) -> Iterator[None]:
     """No release of the framework is a tested one."""
-    (module,) = (importlib.import_module(each) for each in _PUBLIC[name])
-    with patch.object(module, "TESTED_VERSIONS", ()):
+    with patch.object(importlib.import_module(_PUBLIC[name]), "TESTED_VERSIONS", ()):
         yield
 
 
