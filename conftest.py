@@ -1,10 +1,14 @@
-"""What all tests share: random examples, garbage collection, and the order in which several processes collect them."""
+"""What all tests share: random examples, garbage collection, threads, and the order in which processes collect."""
 
 import gc
 import os
 from contextlib import suppress
 
 import pytest
+
+# The processes that tests start multiply no matrices: without threads for that, numpy is imported in three quarters of
+# the time, and each of several hundred processes imports it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 with suppress(ImportError):  # the environment for Ray has no Hypothesis
     from hypothesis import settings

@@ -102,7 +102,7 @@ class IsolatedCode:
         return answer
 
     def check_replaced(self, seconds: float = 60.0) -> None:
-        """A process that has died is replaced. The third in a row would be so after a pause: load the model anew."""
+        """A process that has died is replaced, later and later in a row: after 1.5 s in all, load the model anew."""
         until = monotonic() + seconds
         while True:
             try:
@@ -112,7 +112,7 @@ class IsolatedCode:
                 assert monotonic() < until
                 sleep(0.02)
         self._deaths += 1
-        if self._deaths % 2 == 0:
+        if self._deaths % 5 == 0:
             self._client.wait_for(lambda server: server.unload("isolated"))
             self._client.wait_for(lambda server: server.load("isolated"))
 
