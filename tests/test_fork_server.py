@@ -15,7 +15,7 @@ from .fork_server import ForkedProcess, ForkServer
 ELSEWHERE = ("--http-port=0", "--grpc-port=0", "--metrics-port=0", "--dashboard-port=0")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
     server = ForkServer()
     yield server

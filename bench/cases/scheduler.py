@@ -19,7 +19,7 @@ _KINDS = {
 
 
 def measure(run: Run) -> Sequence[Row]:
-    seconds = 0.5 if run.quick else 2.0
+    seconds = 0.1 if run.quick else 2.0
     rows = []
     for kind, message in _KINDS.items():
         long, short = [], []

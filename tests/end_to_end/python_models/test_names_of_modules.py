@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import tritonclient.grpc
+import tritonclient.http
 
 from .. import models
 from .conftest import Ask
@@ -112,7 +114,12 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("step", _STEPS)
+@pytest.mark.parametrize(
+    ("step", "ask"),
+    [*zip(_STEPS, [tritonclient.http, tritonclient.grpc] * 3, strict=True)],
+    ids=_STEPS,
+    indirect=["ask"],
+)
 def test_each_model_has_its_modules_by_the_names_that_others_use(ask: Ask, step: str) -> None:
     answers = {name: ask(name, 100 * _STEPS.index(step) + 2) for name in MODELS}
 
