@@ -82,7 +82,7 @@ def test_an_engine_that_cannot_stream_its_weights_says_so(opened):
 
 def test_a_core_of_the_accelerator_is_set_before_the_engine_is_read(opened):
     assert opened(pretended(cores=2), Opening(dla_core=1)).runtime.DLA_core == 1
-    with pytest.raises(UnsupportedError, match=r"model 'm' wants core 1 of .* \(DLA\), and this device has 1 cores"):
+    with pytest.raises(UnsupportedError, match=r"model 'm' needs core 1 of .* \(DLA\), and this device has 1 cores"):
         opened(pretended(cores=1), Opening(dla_core=1))
 
 

@@ -48,7 +48,7 @@ class OpenVinoModel:
         """An instance with a request of its own. Raises UnsupportedError for a GPU of another maker."""
         if placement.kind == "GPU":
             raise UnsupportedError(
-                f"instance '{placement.name}' wants an NVIDIA GPU, which OpenVINO does not use; use KIND_CPU, and the "
+                f"instance '{placement.name}' needs an NVIDIA GPU, which OpenVINO does not use; use KIND_CPU, and the "
                 "parameter TARGET_DEVICE for Intel's devices"
             )
         padded_to = self._fixed_batch if self._pads else 0
@@ -68,7 +68,7 @@ def _check_devices(context: ModelContext, available: list[str], settings: RunSet
     known = {each.partition(".")[0] for each in available} | {"AUTO", "MULTI", "HETERO", "BATCH"}
     if first not in known:
         raise UnsupportedError(
-            f"model '{context.config.name}' wants TARGET_DEVICE '{settings.device}'; OpenVINO finds "
+            f"model '{context.config.name}' needs TARGET_DEVICE '{settings.device}'; OpenVINO finds "
             f"{', '.join(available)} on this machine"
         )
     if any(group.kind is InstanceKind.KIND_GPU for group in context.config.instance_group):

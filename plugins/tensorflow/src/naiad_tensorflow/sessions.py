@@ -82,7 +82,7 @@ def _device(placement: Placement) -> str:
     there = runtime().config.list_physical_devices("GPU")
     if placement.device >= len(there):
         raise UnsupportedError(
-            f"instance '{placement.name}' wants GPU {placement.device}, and this TensorFlow ({runtime().__version__}) "
+            f"instance '{placement.name}' needs GPU {placement.device}, and this TensorFlow ({runtime().__version__}) "
             f"has {len(there)}; install 'naiad-tensorflow[gpu]' and the driver of the GPU, or use KIND_CPU"
         )
     return f"/GPU:{placement.device}"

@@ -59,7 +59,7 @@ def open_engine(plan: bytes, model: str, opening: Opening) -> OpenEngine:
     if opening.dla_core != _NO_CORE:
         if opening.dla_core >= runtime.num_DLA_cores:
             raise UnsupportedError(
-                f"model '{model}' wants core {opening.dla_core} of the deep-learning accelerator (DLA), and this "
+                f"model '{model}' needs core {opening.dla_core} of the deep-learning accelerator (DLA), and this "
                 f"device has {runtime.num_DLA_cores} cores of it; leave secondary_devices out"
             )
         runtime.DLA_core = opening.dla_core

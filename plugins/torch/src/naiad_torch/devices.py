@@ -52,7 +52,7 @@ def device_of(placement: Placement, pinned: Pinned, copies_outputs: bool = False
     cuda = runtime().cuda
     if not cuda.is_available() or placement.device >= cuda.device_count():
         raise UnsupportedError(
-            f"instance '{placement.name}' wants GPU {placement.device}, and this PyTorch ({runtime().__version__}) has "
+            f"instance '{placement.name}' needs GPU {placement.device}, and this PyTorch ({runtime().__version__}) has "
             f"{cuda.device_count()}; install a build of torch for CUDA and the driver of the GPU, or use KIND_CPU"
         )
     return Gpu(placement.device, copies_outputs, pinned)
