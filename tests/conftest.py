@@ -18,6 +18,25 @@ from .fork_server import NAIAD, ForkedProcess, end_fork_server, start_forked
 FRONTENDS = ("http", "grpc", "metrics", "dashboard")
 
 
+LONG = (
+    "test_containerfile.py",
+    "test_examples.py",
+    "test_isolation.py",
+    "test_pages_that_run.py",
+    "test_python_backends_page.py",
+    "test_wheels.py",
+)
+"""Files with tests of ten seconds and more."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have the tests of LONG before the others of this folder: one that begins last keeps one processor alone."""
+    ours = [at for at, item in enumerate(items) if item.path.is_relative_to(Path(__file__).parent)]
+    ordered = sorted((items[at] for at in ours), key=lambda item: item.path.name not in LONG)
+    for at, item in zip(ours, ordered, strict=True):
+        items[at] = item
+
+
 def pytest_unconfigure() -> None:
     """End the fork server; no process of it is left."""
     end_fork_server()
