@@ -20,6 +20,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from select import select
+from tempfile import TemporaryFile
 from typing import Any
 
 NAIAD = Path(sys.executable).with_name("naiad")
@@ -88,13 +89,16 @@ class ForkServer:
         self._requests: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, words: Sequence[str | Path], output: int, environment: Mapping[str, str]) -> ForkedProcess:
-        """Fork a process that runs `naiad` with these words; it writes both of its streams to that descriptor."""
+    def start(
+        self, words: Sequence[str | Path], output: int, environment: Mapping[str, str], errors: int | None = None
+    ) -> ForkedProcess:
+        """Fork a process that runs `naiad` with these words; it writes to `output`, or stderr to `errors`."""
         requests = self._requests or self._launch()
         ours, end = _pair()
         message = {"words": [*map(str, words)], "environment": dict(environment), "folder": str(Path.cwd())}
         with end:
-            socket.send_fds(requests, [json.dumps(message).encode()], [output, end.fileno()])
+            streams = [output, output if errors is None else errors]
+            socket.send_fds(requests, [json.dumps(message).encode()], [*streams, end.fileno()])
         return ForkedProcess(int(ours.recv(32)), ours)
 
     def close(self) -> None:
@@ -151,29 +155,30 @@ def _next_start(requests: socket.socket) -> Any:
                     selector.unregister(key.fd)
                     _report_end(key.fd, *running.pop(key.fd))
                     continue
-                message, descriptors, _, _ = socket.recv_fds(requests, _MOST_BYTES, 2)
+                message, descriptors, _, _ = socket.recv_fds(requests, _MOST_BYTES, 3)
                 if not message:
                     return None
-                output, end = descriptors[0], socket.socket(fileno=descriptors[1])
+                streams, end = descriptors[:2], socket.socket(fileno=descriptors[2])
                 if not (pid := os.fork()):
                     end.close()
-                    _become(output, running)
+                    _become(streams, running)
                     return json.loads(message)
-                os.close(output)
+                for stream in streams:
+                    os.close(stream)
                 pidfd = os.pidfd_open(pid)
                 running[pidfd] = pid, end
                 selector.register(pidfd, selectors.EVENT_READ)
                 end.send(str(pid).encode())
 
 
-def _become(output: int, others: Mapping[int, tuple[int, socket.socket]]) -> None:
-    """In a forked process: take the output, and close what belongs to others."""
+def _become(streams: Sequence[int], others: Mapping[int, tuple[int, socket.socket]]) -> None:
+    """In a forked process: take stdout and stderr, and close what belongs to others."""
     for pidfd, (_, end) in others.items():
         os.close(pidfd)
         end.close()
-    for stream in (1, 2):
-        os.dup2(output, stream)
-    os.close(output)
+    for number, stream in enumerate(streams, 1):
+        os.dup2(stream, number)
+        os.close(stream)
 
 
 def _report_end(pidfd: int, pid: int, end: socket.socket) -> None:
@@ -194,6 +199,21 @@ _FORK_SERVER = ForkServer()
 def start_forked(words: Sequence[str | Path], output: int, environment: Mapping[str, str]) -> ForkedProcess:
     """Run `naiad` with these words in this environment; it writes both of its streams to the descriptor `output`."""
     return _FORK_SERVER.start(words, output, environment)
+
+
+def run_forked(
+    words: Sequence[str | Path], environment: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """What `subprocess.run` returns of a command `naiad` with these words, which must end within a minute."""
+    with TemporaryFile("w+") as output, TemporaryFile("w+") as errors:
+        variables = os.environ if environment is None else environment
+        process = _FORK_SERVER.start(words, output.fileno(), variables, errors.fileno())
+        try:
+            status = process.wait(60)
+        finally:
+            process.kill()
+        written = [stream.read() for stream in (output, errors) if stream.seek(0) == 0]
+    return subprocess.CompletedProcess([*map(str, words)], status, *written)
 
 
 def end_fork_server() -> None:

@@ -1,7 +1,6 @@
 """The other commands, as processes: against a real server, and with plugins that are broken or clash."""
 
 import subprocess
-import sys
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -9,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .fork_server import NAIAD, run_forked
 from .written import write_model
 
 if TYPE_CHECKING:
     from conftest import ServerProcess
-
-NAIAD = Path(sys.executable).with_name("naiad")
 
 SUM = """
 from typing import NamedTuple
@@ -32,8 +30,11 @@ def weigh(numbers: Array[FP32, -1], text: Array[BYTES, 1]) -> Answer:
 
 
 def run(*words: str | Path, **environment: str) -> tuple[int, str, str]:
-    """Exit status, stdout and stderr of `naiad` with these words."""
-    ran = subprocess.run([NAIAD, *words], capture_output=True, text=True, check=False, env=environment or None)
+    """Exit status, stdout and stderr of `naiad` with these words; in a new interpreter if a variable is for that."""
+    if environment:
+        ran = subprocess.run([NAIAD, *words], capture_output=True, text=True, check=False, env=environment)
+    else:
+        ran = run_forked(words)
     return ran.returncode, ran.stdout, ran.stderr
 
 

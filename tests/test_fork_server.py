@@ -10,7 +10,7 @@ import pytest
 
 import naiad
 
-from .fork_server import ForkedProcess, ForkServer
+from .fork_server import ForkedProcess, ForkServer, run_forked
 
 ELSEWHERE = ("--http-port=0", "--grpc-port=0", "--metrics-port=0", "--dashboard-port=0")
 
@@ -36,6 +36,14 @@ def test_each_process_has_its_own_words_output_and_status(server: ForkServer, tm
     assert [process.poll() for process in processes] == [0, 2]
     assert logs[0].read_text() == f"naiad {naiad.__version__}\n"
     assert "there is no command 'srve'; did you mean 'serve'?" in logs[1].read_text()
+
+
+def test_a_command_that_ends_has_its_two_streams_and_its_status() -> None:
+    good, bad = run_forked(["--version"]), run_forked(["srve"])
+
+    assert (good.returncode, good.stdout, good.stderr) == (0, f"naiad {naiad.__version__}\n", "")
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr.startswith("naiad: there is no command 'srve'")
 
 
 def test_a_process_has_the_environment_and_the_folder_of_its_start(

@@ -2,14 +2,13 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from .fork_server import run_forked
+
 ROOT = Path(__file__).parents[1]
-NAIAD = Path(sys.executable).with_name("naiad")
 PAGES = "\n".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
 COMMANDS = {
     name: line
@@ -18,12 +17,15 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_a_picture_is_what_its_command_draws(name: str, tmp_path: Path) -> None:
+def test_a_picture_is_what_its_command_draws(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = tmp_path / "drawn.svg"
     words = [str(drawn) if word.endswith(".svg") else word for word in shlex.split(COMMANDS[name])]
 
-    done = subprocess.run([NAIAD, *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    monkeypatch.chdir(ROOT)
 
+    done = run_forked(words)
+
+    assert (done.returncode, done.stderr) == (0, "")
     assert drawn.read_text() == (ROOT / "docs" / "pictures" / f"{name}.svg").read_text()
     shown = [line for line in PAGES.splitlines() if re.match(r"(\d+ slot \d+|ms) ", line)]
     if "--timeline" in words:

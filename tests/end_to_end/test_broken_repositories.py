@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tritonclient.utils import InferenceServerException
 
+from ..fork_server import run_forked
 from . import models
 from .gates import Gate
 from .running import NAIAD, Running
@@ -158,7 +159,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def checked(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
     """What `naiad check` says to everything that is broken."""
     repository = ruin(tmp_path_factory.mktemp("checked") / "models", CHECKED)
-    return subprocess.run([NAIAD, "check", repository], capture_output=True, text=True, timeout=60, check=False)
+    return run_forked(["check", repository])
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -1,7 +1,6 @@
 """Timelines of single requests, through every way in which a client can ask for one."""
 
 import json
-import subprocess
 from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
@@ -11,10 +10,11 @@ import pytest
 import tritonclient.grpc
 import tritonclient.http
 
+from ..fork_server import run_forked
 from . import explained
 from .asking import ROW
 from .conftest import ending_well
-from .running import NAIAD, Running
+from .running import Running
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +108,9 @@ def test_the_last_event_of_generate_has_it(serving: Running) -> None:
 
 
 def test_the_command_draws_it(serving: Running) -> None:
-    words = [NAIAD, "infer", "add", "--url", serving.url, "--input", "x=1", "--explain"]
+    words = ["infer", "add", "--url", serving.url, "--input", "x=1", "--explain"]
 
-    ran = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+    ran = run_forked(words)
 
     lines = [line.split("\t") for line in ran.stdout.splitlines()]
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -129,9 +129,9 @@ def test_the_command_draws_it(serving: Running) -> None:
 
 
 def test_the_command_tells_the_phases_of_steps_apart(serving: Running) -> None:
-    words = [NAIAD, "infer", "composed", "--url", serving.url, "--input", "x=123", "--explain"]
+    words = ["infer", "composed", "--url", serving.url, "--input", "x=123", "--explain"]
 
-    ran = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+    ran = run_forked(words)
 
     names = [line.split("\t")[0] for line in ran.stdout.splitlines()]
     assert [name for name in names if name.endswith("wait")] == ["add/wait", "cached/wait"]
