@@ -3,7 +3,7 @@
 A start in a new interpreter takes 1.4 s of processor time until the server answers, most of it for imports; a forked
 one takes 0.3 s. Only the imports differ: the command, its words, the environment, the folder, the output, the signals
 and the end are those of a process that was started alone. Variables that Python reads at its start are the fork
-server's.
+server's, except that the folders of PYTHONPATH are searched for what is not imported yet.
 """
 
 import gc
@@ -135,8 +135,11 @@ def main() -> None:
     if start is None:
         return
     os.chdir(start["folder"])
+    searched = os.environ.get("PYTHONPATH", "")
     os.environ.clear()
     os.environ.update(start["environment"])
+    if (path := os.environ.get("PYTHONPATH", "")) != searched:
+        sys.path[1:1] = path.split(os.pathsep)
     sys.argv[1:] = start["words"]
     runpy.run_path(str(NAIAD), run_name="__main__")
 

@@ -1,6 +1,6 @@
 """The other commands, as processes: against a real server, and with plugins that are broken or clash."""
 
-import subprocess
+import os
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .fork_server import NAIAD, run_forked
+from .fork_server import run_forked
 from .written import write_model
 
 if TYPE_CHECKING:
@@ -30,11 +30,8 @@ def weigh(numbers: Array[FP32, -1], text: Array[BYTES, 1]) -> Answer:
 
 
 def run(*words: str | Path, **environment: str) -> tuple[int, str, str]:
-    """Exit status, stdout and stderr of `naiad` with these words; in a new interpreter if a variable is for that."""
-    if environment:
-        ran = subprocess.run([NAIAD, *words], capture_output=True, text=True, check=False, env=environment)
-    else:
-        ran = run_forked(words)
+    """Exit status, stdout and stderr of `naiad` with these words."""
+    ran = run_forked(words, os.environ | environment)
     return ran.returncode, ran.stdout, ran.stderr
 
 

@@ -58,6 +58,17 @@ def test_a_process_has_the_environment_and_the_folder_of_its_start(
     assert str(tmp_path / "no-such-folder") in (tmp_path / "log").read_text()
 
 
+def test_a_process_searches_the_folders_of_its_path(tmp_path: Path) -> None:
+    (tmp_path / "naiad_counts-1.0.dist-info").mkdir()
+    (tmp_path / "naiad_counts-1.0.dist-info" / "METADATA").write_text("Name: naiad-counts\nVersion: 1.0\n")
+    (tmp_path / "naiad_counts-1.0.dist-info" / "entry_points.txt").write_text("[naiad]\ncounts = naiad_counts\n")
+    (tmp_path / "naiad_counts.py").touch()
+
+    ran = run_forked(["plugins"], {**os.environ, "PYTHONPATH": f"{tmp_path / 'none'}{os.pathsep}{tmp_path}"})
+
+    assert "counts\tnaiad-counts 1.0" in ran.stdout
+
+
 def test_a_signal_ends_a_process_and_is_its_status(server: ForkServer, tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     process = start(server, tmp_path / "log", "serve", str(tmp_path / "models"), *ELSEWHERE)

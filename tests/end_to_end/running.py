@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any, TypeVar
 
 import tritonclient.http as triton
 
-from ..fork_server import NAIAD, ForkedProcess, start_forked
+from ..fork_server import start_forked
 
 LOCAL = (
     "--http-address=127.0.0.1",
@@ -84,13 +83,9 @@ class Running:
         self._temporary = TemporaryDirectory(prefix="naiad-tests-", ignore_cleanup_errors=True)
         own = {"PYTHONWARNINGS": "default", "TMPDIR": self._temporary.name}
         variables = os.environ | own | dict(environment or {})
-        command = [NAIAD, "serve", *LOCAL, "--http-port=0", *words, repository]
-        self._process: subprocess.Popen[bytes] | ForkedProcess
+        command = ["serve", *LOCAL, "--http-port=0", *words, repository]
         with log.open("wb") as output:
-            if environment:  # Python reads some variables at its start
-                self._process = subprocess.Popen(command, stdout=output, stderr=output, env=variables)
-            else:
-                self._process = start_forked(command[1:], output.fileno(), variables)
+            self._process = start_forked(command, output.fileno(), variables)
         self.pid = self._process.pid
 
     @property

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ..fork_server import NAIAD, run_forked
 from .conftest import Start
-from .running import NAIAD
 
 BROKEN = {
     "exits": ("import sys; sys.exit(3)", "SystemExit"),
@@ -33,6 +33,7 @@ def installed(tmp_path: Path) -> Path:
 
 
 def run(installed: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """In a new interpreter, which has imported no plugin."""
     variables = os.environ | {"PYTHONPATH": str(installed)}
     return subprocess.run([NAIAD, *words], env=variables, capture_output=True, text=True, timeout=60, check=False)
 
@@ -45,7 +46,7 @@ def test_a_broken_plugin_is_named_and_the_others_serve(
 
     running = start(PYTHONPATH=str(installed))
     answer = running.infer("echo", 1)
-    listed = run(installed, "plugins")
+    listed = run_forked(["plugins"], os.environ | {"PYTHONPATH": str(installed)})
 
     assert (answer.status, listed.returncode) == (200, 0)
     for output in (running.log, listed.stdout):

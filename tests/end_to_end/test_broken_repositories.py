@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tritonclient.utils import InferenceServerException
 
-from ..fork_server import run_forked
+from ..fork_server import NAIAD, run_forked
 from . import models
 from .gates import Gate
-from .running import NAIAD, Running
+from .running import Running
 
 SCORES = models.onnx_scores().SerializeToString()
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ..fork_server import NAIAD
 from . import models
 from .asking import ONE
 from .conftest import Start, assert_sound
-from .running import LOCAL, NAIAD, PATIENCE, post, until
+from .running import LOCAL, PATIENCE, post, until
 
 FAILS = models.ECHO.replace("return x", "raise ValueError('to be logged')")
 

@@ -5,9 +5,10 @@ import pty
 import subprocess
 from pathlib import Path
 
+from ..fork_server import NAIAD
 from .conftest import Start
 from .gates import Gate
-from .running import LOCAL, NAIAD
+from .running import LOCAL
 
 ROOT = Path(__file__).resolve().parents[2]
 
