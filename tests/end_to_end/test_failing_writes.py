@@ -1,15 +1,16 @@
 """Disks that are full and pipes without a reader: the server goes on serving what it has."""
 
 import base64
+import os
+import signal
 import socket
-import subprocess
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from ..fork_server import NAIAD
+from ..fork_server import ForkedProcess, start_forked
 from . import models
 from .asking import ONE
 from .conftest import Start, assert_sound
@@ -19,18 +20,15 @@ FAILS = models.ECHO.replace("return x", "raise ValueError('to be logged')")
 
 
 @contextmanager
-def served(command: list[str | Path], port: int, **streams: object) -> Iterator[subprocess.Popen[bytes]]:
+def served(command: list[str | Path], port: int, output: int) -> Iterator[ForkedProcess]:
     """A server whose output is not for us to read."""
-    process = subprocess.Popen([NAIAD, "serve", *LOCAL, f"--http-port={port}", *command], **streams)
+    process = start_forked(["serve", *LOCAL, f"--http-port={port}", *command], output, os.environ)
     try:
         until(lambda: is_ready(process, port))
         yield process
     finally:
         process.kill()
         process.wait()
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
 
 
 def free_port() -> int:
@@ -39,7 +37,7 @@ def free_port() -> int:
     return port
 
 
-def is_ready(process: subprocess.Popen[bytes], port: int) -> bool:
+def is_ready(process: ForkedProcess, port: int) -> bool:
     assert process.poll() is None
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
@@ -56,38 +54,22 @@ def status_of(port: int, model: str) -> int:
         return int(connection.recv(12).split()[1])
 
 
-@contextmanager
-def full_disk() -> Iterator[dict[str, object]]:
-    """Streams to a disk that is full."""
-    with open("/dev/full", "wb") as full:  # noqa: PTH123
-        yield {"stdout": full, "stderr": full}
-
-
-LOG_FILE = ("--log-file=/dev/full", "--log-verbose=1")
-
-
 @pytest.mark.parametrize(
-    ("words", "streams"),
-    [
-        (LOG_FILE, nullcontext({"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})),
-        ((), full_disk()),
-        ((), nullcontext({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE})),
-    ],
+    ("words", "file"),
+    [(("--log-file=/dev/full", "--log-verbose=1"), "/dev/null"), ((), "/dev/full"), ((), "")],
     ids=["log file on a full disk", "output on a full disk", "output that is not read"],
 )
-def test_output_that_cannot_be_written_stops_nothing(
-    repository: Path, words: tuple[str, ...], streams: AbstractContextManager[dict[str, object]]
-) -> None:
+def test_output_that_cannot_be_written_stops_nothing(repository: Path, words: tuple[str, ...], file: str) -> None:
     models.write(repository, "fails", FAILS)
     port = free_port()
+    streams = [os.open(file, os.O_WRONLY)] if file else [*os.pipe()]
 
-    with streams as opened, served([*words, repository], port, **opened) as process:
-        for pipe in (process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
+    with served([*words, repository], port, streams[-1]) as process:
+        for stream in streams:
+            os.close(stream)
         failed = [status_of(port, "fails") for _ in range(20)]
         served_still = status_of(port, "echo")
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
         ended = process.wait(PATIENCE)
 
     assert (failed, served_still, ended) == ([500] * 20, 200, 0)
