@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from naiad_kit.access_lines import Form, LoggedClient
 from naiad_kit.access_log import AccessLog, address_of
 
-TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7-01"
+TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
 def lines_of(form: str, record: Callable[[AccessLog], None]) -> list[str]:
@@ -25,11 +26,28 @@ def lines_of(form: str, record: Callable[[AccessLog], None]) -> list[str]:
     return "".join(texts).splitlines()
 
 
+class Client(LoggedClient):
+    """A client whose keys are peer, protocol, operation, model, version, ID, status, sizes and trace ID, or fewer."""
+
+    def describe(self, form: Form, key: tuple[Any, ...]) -> None:
+        peer, protocol, operation, model, version, *answer, trace = (*key, *NOTHING[len(key) :])
+        self.subject = form.subject(form.caller(peer, protocol, operation, model, version), *answer)
+        self.trace = form.trace(trace)
+        self.key = key
+
+
+NOTHING = ("-", "http", "", "", 0, "", 200, 0, 0, "")
+
+
 def record_one(log: AccessLog, request_id: str = "a7", operation: str = "POST /v2", model: str = "fraud") -> None:
     """Log a request that began 10 ms ago, waited for 5, and took 3 in a batch of 4."""
-    caller = log.caller("127.0.0.1:80", "http", operation, model, 2)
-    subject = log.subject(caller, request_id, 200, 84, 135)
-    log.record(subject, monotonic_ns() - 10_000_000, 5_000_000, (1_000, 3_000_000, 2_000), (4, "full"), TRACE)
+    key = ("127.0.0.1:80", "http", operation, model, 2, request_id, 200, 84, 135, TRACE)
+    log.record(Client(), key, monotonic_ns() - 10_000_000, 5_000_000, (1_000, 3_000_000, 2_000), (4, "full"))
+
+
+def record_peer(log: AccessLog, peer: str) -> None:
+    """Log a request of that peer."""
+    log.record(Client(), (peer,), monotonic_ns())
 
 
 def test_a_line_of_text_has_times_in_microseconds_and_the_trace_id() -> None:
@@ -45,7 +63,7 @@ def test_a_line_of_text_has_times_in_microseconds_and_the_trace_id() -> None:
 
 def test_a_line_of_json_has_null_for_what_there_is_not() -> None:
     def record(log: AccessLog) -> None:
-        log.record(log.subject(log.caller("-", "grpc", "ServerReady"), "", "OK", 0, 0), monotonic_ns())
+        log.record(Client(), ("-", "grpc", "ServerReady", "", 0, "", "OK"), monotonic_ns())
 
     (line,) = lines_of("json", record)
 
@@ -84,12 +102,12 @@ def test_what_is_kept_of_one_line_is_not_written_into_the_next() -> None:
     batch = (2, "full")
 
     def record(log: AccessLog) -> None:
-        subject = log.subject(log.caller("-", "http", "x"), "", 200, 0, 0)
-        for each in (
+        client = Client()
+        for *times, trace in (
             (phases, batch, ""), (phases, batch, ""), (phases, batch, TRACE), (phases, batch, ""), (other, batch, ""),
             (other, (3, "delay"), ""), ((0, 0, 0), (), ""),
         ):  # fmt: skip
-            log.record(subject, monotonic_ns(), 0, *each)
+            log.record(client, (*NOTHING[:-1], trace), monotonic_ns(), 0, *times)
 
     lines = lines_of("text", record)
 
@@ -109,7 +127,7 @@ def test_times_never_go_back_and_lie_between_those_before_and_after() -> None:
 
     def record(log: AccessLog) -> None:
         for _ in range(3000):
-            log.record("s", monotonic_ns())
+            record_peer(log, "p")
 
     stamps = [line[:24] for line in lines_of("text", record)]
 
@@ -121,7 +139,7 @@ def test_times_never_go_back_and_lie_between_those_before_and_after() -> None:
 def test_lines_come_in_the_order_in_which_requests_ended() -> None:
     def record(log: AccessLog) -> None:
         for number in range(5000):
-            log.record(f"{number} ", monotonic_ns())
+            record_peer(log, str(number))
 
     lines = lines_of("text", record)
 
@@ -133,7 +151,7 @@ def test_lines_are_written_while_the_log_is_open() -> None:
     log = AccessLog("text", lambda _: written.set()).start()
 
     for _ in range(2):  # the thread sleeps in between
-        log.record("s", monotonic_ns())
+        record_peer(log, "p")
         assert written.wait(30)
         written.clear()
 
@@ -147,7 +165,7 @@ def test_too_many_lines_are_dropped_and_counted(
     texts: list[str] = []
     log = AccessLog("text", texts.append)  # it does not write yet
     for number in range(15):
-        log.record(f"{number} ", monotonic_ns())
+        record_peer(log, str(number))
 
     log.start().close(30.0)
 
@@ -159,14 +177,14 @@ def test_too_many_lines_are_dropped_and_counted(
 
 def test_nothing_is_logged_while_it_is_switched_off() -> None:
     def record(log: AccessLog) -> None:
-        log.switch(False)
-        log.record("off", monotonic_ns())
-        log.switch(True)
-        log.record("on", monotonic_ns())
+        for number in range(300):  # more and fewer than are formatted together
+            record_peer(log, f"on{number}")
+            if number % 50 == 0:
+                log.switch(False)
+                record_peer(log, "off")
+                log.switch(True)
 
-    (line,) = lines_of("text", record)
-
-    assert " on" in line
+    assert [line.split()[1] for line in lines_of("text", record)] == [f"on{number}" for number in range(300)]
 
 
 def test_every_line_of_several_threads_is_written() -> None:

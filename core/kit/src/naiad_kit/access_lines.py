@@ -1,26 +1,50 @@
 """Lines of the access log as text and as JSON. What requests have in common is formatted once."""
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 from json.encoder import encode_basestring
 from time import gmtime, strftime
 from typing import Any
 
+_REASONS = 64
+"""So many reasons to close a batch are kept as text; schedulers have a handful."""
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a line is formatted: time, subject, microseconds in all, `queue`, microseconds in the queue, end.
+    """How a line is formatted: time, subject, microseconds in all, `queue`, those in the queue, end, trace.
 
     `time` is a template with `{}` for the time, `queue` the text between the two numbers. `caller` formats the peer,
     the protocol, the operation, the model and its version. `subject` adds to that the id, the status, and the bytes of
-    the request and the answer. `end` formats the microseconds of compute, the batch and the trace id.
+    the request and the answer. `end` formats the microseconds of compute and the batch, `trace` the trace id.
     """
 
     time: str
     queue: str
     caller: Callable[[str, str, str, str, int], str]
     subject: Callable[[str, str, int | str, int, int], str]
-    end: Callable[[int, tuple[Any, ...], str], str]
+    end: Callable[[int, tuple[Any, ...]], str]
+    trace: Callable[[str], str]
+
+
+class LoggedClient(ABC):
+    """What the lines of one client say of its requests: `subject` and `trace` are those of the request `key`.
+
+    They are kept for the next request, since clients repeat theirs. A key may be any tuple; equal keys have equal
+    lines, but for their times and batches.
+    """
+
+    __slots__ = ("key", "subject", "trace")
+
+    def __init__(self) -> None:
+        self.key: tuple[Any, ...] = ()
+        self.subject = self.trace = ""
+
+    @abstractmethod
+    def describe(self, form: Form, key: tuple[Any, ...]) -> None:
+        """Set `subject` and `trace` to those of that request. On any thread, perhaps after the client has left."""
 
 
 def utc(seconds: int) -> str:
@@ -36,9 +60,13 @@ def _text_subject(caller: str, name: str, status: int | str, received: int, sent
     return f"{caller} id={_word(name)} status={status} received={received} sent={sent} total_us="
 
 
-def _text_end(compute_us: int, batch: tuple[Any, ...], trace: str) -> str:
+def _text_end(compute_us: int, batch: tuple[Any, ...]) -> str:
     size, reason = batch or ("-", "")
-    return f" compute_us={compute_us} batch={size} closed={_word(str(reason))} trace={_word(trace)}\n"
+    return f" compute_us={compute_us} batch={size} closed={_reason_as_text(reason)} trace="
+
+
+def _text_trace(trace: str) -> str:
+    return f"{_word(trace)}\n"
 
 
 def _json_caller(peer: str, protocol: str, operation: str, model: str, version: int) -> str:
@@ -56,12 +84,13 @@ def _json_subject(caller: str, name: str, status: int | str, received: int, sent
     )
 
 
-def _json_end(compute_us: int, batch: tuple[Any, ...], trace: str) -> str:
+def _json_end(compute_us: int, batch: tuple[Any, ...]) -> str:
     size, reason = batch or ("null", "")
-    return (
-        f',"compute_us":{compute_us},"batch_size":{size},"closed":{_text_or_null(str(reason))},'
-        f'"trace_id":{_text_or_null(trace)}}}\n'
-    )
+    return f',"compute_us":{compute_us},"batch_size":{size},"closed":{_reason_as_json(reason)},"trace_id":'
+
+
+def _json_trace(trace: str) -> str:
+    return f"{_text_or_null(trace)}}}\n"
 
 
 def _text_or_null(text: str) -> str:
@@ -77,7 +106,17 @@ def _word(text: str) -> str:
     return encode_basestring(text)
 
 
+@lru_cache(_REASONS)
+def _reason_as_text(reason: Hashable) -> str:
+    return _word(str(reason))
+
+
+@lru_cache(_REASONS)
+def _reason_as_json(reason: Hashable) -> str:
+    return _text_or_null(str(reason))
+
+
 FORMS = {
-    "text": Form("{} ", " queue_us=", _text_caller, _text_subject, _text_end),
-    "json": Form('{{"time":"{}",', ',"queue_us":', _json_caller, _json_subject, _json_end),
+    "text": Form("{} ", " queue_us=", _text_caller, _text_subject, _text_end, _text_trace),
+    "json": Form('{{"time":"{}",', ',"queue_us":', _json_caller, _json_subject, _json_end, _json_trace),
 }

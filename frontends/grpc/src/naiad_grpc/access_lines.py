@@ -8,13 +8,14 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from naiad.errors import NaiadError
-from naiad.types import Request
+from naiad.types import Request, Response
 from naiad_grpc.codec import ResponseForm
-from naiad_grpc.inference_intake import CallContext, peer_of
+from naiad_grpc.inference_intake import CallContext, caller_of
 from naiad_grpc.service.operations import Operation, RpcResult, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, code_of
 from naiad_grpc.streaming_requests import Call, Outcome, StreamRequest
-from naiad_kit.access_log import NO_PHASES, AccessLog, access_log_of
+from naiad_kit.access_lines import Form, LoggedClient
+from naiad_kit.access_log import AccessLog, access_log_of, times_of
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
@@ -27,16 +28,13 @@ class Lines:
     """Makes the lines of one server, and keeps what the lines of its latest clients have in common."""
 
     def __init__(self, access: AccessLog) -> None:
+        self.record = access.record
         self._access = access
-        self._callers: dict[tuple[str, str, str, int], str] = {}
+        self.clients: dict[str, _Client] = {}
 
     def follow(self, use: "Callable[[Lines | None], object]") -> None:
         """Call `use` with these lines while the access log is switched on, and with None while it is not."""
         self._access.follow(lambda enabled: use(self if enabled else None))
-
-    def of_call(self, context: CallContext, message: bytes, answered: Callable[[RpcResult], None]) -> "CallLine":
-        """The line of one ModelInfer, which is passed the result in place of `answered`."""
-        return CallLine(self, context, len(message), answered)
 
     def of_stream(self, context: CallContext) -> "Callable[..., LoggedStreamRequest]":
         """Makes the requests of one ModelStreamInfer, each with a line."""
@@ -48,6 +46,13 @@ class Lines:
         if isinstance(operation, UnaryOperation):
             return replace(operation, answer=partial(self._answer, name, operation.answer))
         return replace(operation, answer=partial(self._answer_stream, name, operation.answer))
+
+    def client(self, peer: str) -> "_Client":
+        """The client at that address, as `caller_of` has it, kept in `clients` while there are not too many."""
+        if len(self.clients) >= _KEPT:
+            self.clients.clear()
+        client = self.clients[peer] = _Client(_address(peer))
+        return client
 
     def write(
         self,
@@ -62,25 +67,10 @@ class Lines:
         call: object = None,
     ) -> None:
         """Log one call, or one request of a stream."""
-        model = "" if request is None else request.model_name
-        key = (peer_of(context), method, model, version)
-        caller = self._callers.get(key)
-        if caller is None:
-            if len(self._callers) >= _KEPT:
-                self._callers.clear()
-            caller = self._callers[key] = self._access.caller(_address(key[0]), "grpc", method, model, version)
-        parent = ""
-        for name, value in context.invocation_metadata() or ():
-            if name == "traceparent" and isinstance(value, str):
-                parent = value
-        self._access.record(
-            self._access.subject(caller, "" if request is None else request.id, status, received, sent),
-            began_ns,
-            getattr(call, "queue_ns", 0),
-            getattr(call, "phases", NO_PHASES),
-            getattr(call, "joined", ()),
-            parent,
-        )
+        peer, traceparent = caller_of(context)
+        model, request_id = ("", "") if request is None else (request.model_name, request.id)
+        key = method, model, version, request_id, status, received, sent, traceparent
+        self.record(self.clients.get(peer) or self.client(peer), key, began_ns, *times_of(call))
 
     async def _answer(self, method: str, answer: Callable[[bytes, Any], Any], message: bytes, context: Any) -> bytes:
         if not self._access.enabled:
@@ -115,53 +105,70 @@ class Lines:
                 self.write(context, method, began_ns, 0, sent, status)
 
 
+class _Client(LoggedClient):
+    """One client. A key is method, model, version, ID, status, bytes received and sent, and the trace context."""
+
+    __slots__ = ("_caller", "_of", "_peer")
+
+    def __init__(self, peer: str) -> None:
+        super().__init__()
+        self._peer = peer
+        self._caller = ""
+        self._of: tuple[str, str, int] | None = None  # method, model and version that `_caller` describes
+
+    def describe(self, form: Form, key: tuple[Any, ...]) -> None:
+        """As in LoggedClient."""
+        method, model, version, request_id, status, received, sent, traceparent = key
+        if self._of != (method, model, version):
+            self._of = method, model, version
+            self._caller = form.caller(self._peer, "grpc", method, model, version)
+        self.subject = form.subject(self._caller, request_id, status, received, sent)
+        self.trace = form.trace(traceparent[3:35])
+        self.key = key
+
+
 class CallLine:
-    """The line of one ModelInfer: takes its result, logs it and passes it on."""
+    """The line of one ModelInfer. `call` is that of its request; `over` says that the line is recorded."""
 
-    __slots__ = ("_answered", "_began_ns", "_call", "_context", "_lines", "_over", "_received", "_request", "_version")
+    __slots__ = ("_began_ns", "_context", "_lines", "_received", "call", "over")
 
-    def __init__(
-        self, lines: Lines, context: CallContext, received: int, answered: Callable[[RpcResult], None]
-    ) -> None:
-        self._version = 0
+    def __init__(self, lines: Lines, context: CallContext, received: int) -> None:
+        """`received` is the size of the request in bytes."""
         self._lines = lines
         self._context = context
         self._received = received
-        self._answered = answered
         self._began_ns = monotonic_ns()
-        self._request: Request | None = None
-        self._call: Call | None = None
-        self._over = False
+        self.call: Call | None = None
+        self.over = False
 
-    def __call__(self, result: RpcResult) -> None:
-        """Take the result."""
-        failed = isinstance(result, RpcError)
-        status = result.code.name if isinstance(result, RpcError) else _OK
-        self._answered(result)
-        self._write(status, 0 if failed else sum(map(len, result)))  # type: ignore[arg-type]
+    def answered(self, request: Request | None, outcome: Response | Exception, result: RpcResult) -> None:
+        """The outcome was sent as that result; `request` is None for one that was not decoded."""
+        if isinstance(result, RpcError):
+            self._write(request, getattr(outcome, "version", 0), result.code.name, 0)
+        else:
+            self._write(request, outcome.version, _OK, sum(map(len, result)))  # type: ignore[union-attr]
 
-    def note(self, request: Request, version: int) -> None:
-        """The request is about to be answered, by that version of its model; 0 for none."""
-        self._request, self._version = request, version
-
-    def submitted(self, request: Request, call: Call, cancel: Callable[[], None]) -> Callable[[], None]:
-        """Remember the call of the request; returns the function that cancels both."""
-        if not self._over:
-            self._request, self._call = request, call
-        return partial(self._cancel, cancel)
-
-    def _cancel(self, cancel: Callable[[], None]) -> None:
+    def cancelled(self, request: Request, cancel: Callable[[], None]) -> None:
+        """Cancel the request with `cancel`, unless it is answered."""
         cancel()
-        if not self._over:
-            self._write(_CANCELLED, 0)
+        if not self.over:
+            self._write(request, 0, _CANCELLED, 0)
 
-    def _write(self, status: str, sent: int) -> None:
-        self._over = True
-        request, call = self._request, self._call
-        self._request = self._call = None  # the call refers to this line: tensors would wait for a garbage collection
-        self._lines.write(
-            self._context, "ModelInfer", self._began_ns, self._received, sent, status, request, self._version, call
-        )
+    def _write(self, request: Request | None, version: int, status: str, sent: int) -> None:
+        peer, traceparent = caller_of(self._context)
+        if request is None:
+            key = "ModelInfer", "", 0, "", status, self._received, sent, traceparent
+        else:
+            version = version or request.version
+            key = "ModelInfer", request.model_name, version, request.id, status, self._received, sent, traceparent
+        call = self.call
+        try:
+            queue_ns, phases, batch = call.queue_ns, call.phases, call.joined  # type: ignore[union-attr]
+        except AttributeError:
+            queue_ns, phases, batch = times_of(call)
+        self.over, self.call = True, None  # a call refers to tensors and to this line
+        lines = self._lines
+        lines.record(lines.clients.get(peer) or lines.client(peer), key, self._began_ns, queue_ns, phases, batch)
 
 
 class LoggedStreamRequest(StreamRequest):

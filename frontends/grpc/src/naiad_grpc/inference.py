@@ -77,20 +77,24 @@ class Inference:
         after the result.
         """
         request: Request | None = None
-        line = None
-        if self._lines is not None:
-            answered = line = self._lines.of_call(context, message, answered)
+        line = None if self._lines is None else CallLine(self._lines, context, len(message))
         try:
             request, form = self._intake.read(message, self._intake.caller(context, "ModelInfer"), decoded)
-            call = self._server.submit(request, partial(self._deliver, request, form, answered))
+            call = self._server.submit(request, partial(self._deliver, request, form, answered, line))
         except Exception as error:  # noqa: BLE001 - a bug must not leave the client waiting
             if request is None:
-                answered(rpc_error(error, request_id_of(message)))
-                return _nothing
-            self._deliver(request, form, answered, error)
+                refusal = rpc_error(error, request_id_of(message))
+                answered(refusal)
+                if line is not None:
+                    line.answered(None, error, refusal)
+            else:
+                self._deliver(request, form, answered, line, error)
             return _nothing
         cancel = call.cancel if request.trace is None else partial(_cancel_traced, call, request.trace)
-        return cancel if line is None else line.submitted(request, call, cancel)
+        if line is None or line.over:
+            return cancel
+        line.call = call
+        return partial(line.cancelled, request, cancel)
 
     def stream(self, messages: AsyncIterator[bytes], context: CallContext) -> AsyncGenerator[bytes, None]:
         """ModelStreamInfer: the responses to all requests. Raises RpcError; closing it cancels all requests."""
@@ -115,29 +119,41 @@ class Inference:
         )
 
     def _deliver(
-        self, request: Request, form: ResponseForm, answered: Callable[[RpcResult], None], outcome: Response | Exception
+        self,
+        request: Request,
+        form: ResponseForm,
+        answered: Callable[[RpcResult], None],
+        line: CallLine | None,
+        outcome: Response | Exception,
     ) -> None:
         trace = request.trace
         if trace is not None:
             trace.record("GRPC_SEND_START")
-        if isinstance(answered, CallLine):
-            answered.note(request, outcome.version if isinstance(outcome, Response) else request.version)
         try:
             answer = self._answer(self._encoder, request, form, outcome)
         except TakesLong:
             work = partial(self._answer, self._large_encoder, request, form, outcome)
-            self._threads.submit(work, partial(self._send_large, request, answered))
+            self._threads.submit(work, partial(self._send_large, request, answered, line, outcome))
             return
         answered(answer)
+        if line is not None:
+            line.answered(request, outcome, answer)
         if trace is not None:
             _end_trace(request, answer)
 
     def _send_large(
-        self, request: Request, answered: Callable[[RpcResult], None], answer: RpcResult | BaseException
+        self,
+        request: Request,
+        answered: Callable[[RpcResult], None],
+        line: CallLine | None,
+        outcome: Response | Exception,
+        answer: RpcResult | BaseException,
     ) -> None:
         """Send a response that was encoded on a thread."""
         result = rpc_error(answer, request.id) if isinstance(answer, BaseException) else answer
         answered(result)
+        if line is not None:
+            line.answered(request, outcome, result)
         _end_trace(request, result)
 
     def _answer(

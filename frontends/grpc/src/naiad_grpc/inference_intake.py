@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class CallContext(Protocol):
-    """The context of a call; that of `grpc.aio` is one. It may also have `peer() -> str`, the caller's address."""
+    """The context of a call; that of `grpc.aio` is one.
+
+    It may also have `peer() -> str`, the caller's address, or `caller() -> tuple[str, str]`, what `caller_of` returns.
+    """
 
     def time_remaining(self) -> float | None:
         """The seconds until the caller's deadline, None without one."""
@@ -48,15 +51,23 @@ class ExplainedContext:
         """As in the transport's context."""
         return self._context.invocation_metadata()
 
-    def peer(self) -> str:
-        """The caller's address, "-" where the transport's context has none."""
-        return peer_of(self._context)
+    def caller(self) -> tuple[str, str]:
+        """The caller's address and trace context."""
+        return caller_of(self._context)
 
 
-def peer_of(context: CallContext) -> str:
-    """The caller's address, as `127.0.0.1:5000` or as gRPC writes it, `ipv4:127.0.0.1:5000`; "-" if unknown."""
-    find: Callable[[], str] = getattr(context, "peer", _no_peer)
-    return find()
+def caller_of(context: CallContext) -> tuple[str, str]:
+    """The caller's address, as `127.0.0.1:5000` or as gRPC writes it, `ipv4:127.0.0.1:5000`, and its traceparent.
+
+    The address is "-" if it is unknown, `traceparent` (W3C Trace Context) "" for none.
+    """
+    try:
+        caller: tuple[str, str] = context.caller()  # type: ignore[attr-defined]
+    except AttributeError:
+        find: Callable[[], str] = getattr(context, "peer", _no_peer)
+        texts = [value for name, value in context.invocation_metadata() or () if name == "traceparent"]
+        return find(), texts[-1] if texts and isinstance(texts[-1], str) else ""
+    return caller
 
 
 def _no_peer() -> str:

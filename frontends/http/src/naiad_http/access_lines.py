@@ -13,7 +13,8 @@ from naiad_http.incoming import Message
 from naiad_http.protocol import HttpProtocol
 from naiad_http.response_sinks import EventSink, TakesOutcomes
 from naiad_http.statuses import HttpResponse, Outcome
-from naiad_kit.access_log import NO_PHASES, AccessLog, address_of
+from naiad_kit.access_lines import Form, LoggedClient
+from naiad_kit.access_log import AccessLog, address_of, times_of
 
 _CLIENT_CLOSED = 499
 
@@ -23,30 +24,32 @@ class LoggedProtocol(HttpProtocol):
 
     def __init__(self, access: AccessLog, context: ConnectionContext, *others: Any, **named: Any) -> None:
         super().__init__(context, *others, **named)
-        self._line = _Line(access)  # one attribute: Python has a slower layout for objects with more than 30
+        self._line = _Client(access)  # one attribute: Python has a slower layout for objects with more than 30
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """As in Connection."""
+        self._line.peer = address_of(transport.get_extra_info("peername"))
+        super().connection_made(transport)
 
     def _write_success(self, request: Request, outcome: Outcome, encoded: Encoded) -> None:
-        line, head, version = self._line, self._head, outcome.version  # type: ignore[union-attr]
-        if head is not line.head or version != line.version:
-            line.describe(head, version, self._transport)
-        sent = len(encoded.text) + encoded.size
-        subject = line.subject if sent == line.sent and not request.id else line.subject_of(request.id, 200, sent)
-        began_ns, call = self._began_ns or self._received_ns, self._call
+        line, call = self._line, self._call
+        key = self._head, outcome.version, request.id, len(encoded.text) + encoded.size, line.received  # type: ignore[union-attr]
         try:
             queue_ns, phases, batch = call.queue_ns, call.phases, call.joined  # type: ignore[union-attr]
         except AttributeError:
-            queue_ns, phases, batch = _times_of(call)
-        line.access.record(subject, began_ns, queue_ns, phases, batch, line.traceparent)
+            queue_ns, phases, batch = times_of(call)
+        line.record(line, key, self._began_ns or self._received_ns, queue_ns, phases, batch)
+        line.received = 0
         HttpProtocol._write_success(self, request, outcome, encoded)  # `super()` takes as long as three attributes
 
     # What is not the response to an infer request
 
     def _start_large(self, request_head: RequestHead, message: Message) -> None:
-        self._line.note_body(len(message.front) + len(message.rest))
+        self._line.received = len(message.front) + len(message.rest)
         super()._start_large(request_head, message)
 
     def _start_application(self, message: Message) -> None:
-        self._line.note_body(len(message.front) + len(message.rest))
+        self._line.received = len(message.front) + len(message.rest)
         super()._start_application(message)
 
     def _write_encoded(
@@ -54,6 +57,7 @@ class LoggedProtocol(HttpProtocol):
     ) -> None:
         self._line.request_id = request.id
         super()._write_encoded(request, outcome, encoded)
+        self._line.request_id = ""
 
     def _sink(self, request_head: RequestHead, request_id: str, http_version: str) -> TakesOutcomes:
         sink = super()._sink(request_head, request_id, http_version)
@@ -85,63 +89,49 @@ class LoggedProtocol(HttpProtocol):
     def _log(self, status: int, sent: int, call: object) -> None:
         """Log the request that has ended."""
         line = self._line
-        if self._head is not line.head or line.answered != line.version:
-            line.describe(self._head, line.answered, self._transport)
-        subject = line.subject_of(line.request_id, status, sent)
-        line.access.record(subject, self._began_ns or self._received_ns, *_times_of(call), line.traceparent)
-        line.request_id, line.answered, line.events = "", 0, None
+        key = self._head, line.answered, line.request_id, sent, line.received, status
+        line.record(line, key, self._began_ns or self._received_ns, *times_of(call))
+        line.request_id, line.answered, line.received, line.events = "", 0, 0, None
 
 
-class _Line:
-    """What the lines of one connection have in common. Clients repeat their requests: that of the latest is kept.
+class _Client(LoggedClient):
+    """The client of one connection. A key is head, version, ID, bytes sent and received, and the status unless 200.
 
-    `subject` is that of an answer of `sent` bytes to a request with the `head`, by that version of its model.
-    `request_id`, `answered` (the version) and `events` are those of a request other than a plain infer request.
+    `record` is that of the access log. `received` is the size of the body of the request in flight where its head may
+    not say it; `request_id`, `answered` (the version) and `events` are those of a request other than a plain infer
+    request.
     """
 
-    __slots__ = (
-        "_body", "_caller", "_received", "access", "answered", "events", "head", "request_id", "sent", "subject",
-        "traceparent", "version",
-    )  # fmt: skip
+    __slots__ = ("_caller", "_of", "answered", "events", "peer", "received", "record", "request_id")
 
     def __init__(self, access: AccessLog) -> None:
-        self.access = access
-        self._caller = self.subject = self.traceparent = self.request_id = ""
-        self._body = self._received = self.version = self.answered = 0
-        self.sent = -1
-        self.head: HttpHead | object | None = self
+        super().__init__()
+        self.record = access.record
+        self.peer = self.request_id = self._caller = ""
+        self.received = self.answered = 0
         self.events: EventSink | None = None
+        self._of: tuple[HttpHead | None, int] | None = None  # head and version that `_caller` describes
 
-    def note_body(self, size: int) -> None:
-        """The next request has a body of that size, which its head may not say."""
-        self._body = size
-        self.head = self
+    def describe(self, form: Form, key: tuple[Any, ...]) -> None:
+        """As in LoggedClient."""
+        head, version, request_id, sent, received, *status = key
+        if self._of != (head, version):
+            self._of = head, version
+            self._caller = self._describe(form, head, version)
+        size = received or (0 if head is None else head.length)
+        self.subject = form.subject(self._caller, request_id, status[0] if status else 200, size, sent)
+        self.key = key
 
-    def describe(self, head: HttpHead | None, version: int, transport: asyncio.Transport) -> None:
-        """Requests have that head from now on, and are answered by that version, 0 for none."""
+    def _describe(self, form: Form, head: HttpHead | None, version: int) -> str:
         model = None if head is None else head.request_head
-        self._caller = self.access.caller(
-            address_of(transport.get_extra_info("peername")),
+        self.trace = form.trace("" if model is None else model.traceparent[3:35])
+        return form.caller(
+            self.peer,
             "http",
             "" if head is None else f"{head.method} {head.path.decode('latin-1')}",
             "" if model is None else model.model_name,
             version or (0 if model is None else model.version),
         )
-        self._received = 0 if head is None else head.length or self._body
-        self.traceparent = "" if model is None else model.traceparent
-        self.head, self.version, self.sent, self._body = head, version, -1, 0
-
-    def subject_of(self, request_id: str, status: int, sent: int) -> str:
-        """The subject of such an answer."""
-        subject = self.access.subject(self._caller, request_id, status, self._received, sent)
-        if status == 200 and not request_id:
-            self.subject, self.sent = subject, sent
-        return subject
-
-
-def _times_of(call: object) -> tuple[int, tuple[int, int, int], tuple[Any, ...]]:
-    """How long a request waited, the times of its phases, and its batch, as far as its call has them."""
-    return getattr(call, "queue_ns", 0), getattr(call, "phases", NO_PHASES), getattr(call, "joined", ())
 
 
 class _NotingSink:
@@ -149,7 +139,7 @@ class _NotingSink:
 
     __slots__ = ("_line", "_sink")
 
-    def __init__(self, line: _Line, sink: TakesOutcomes) -> None:
+    def __init__(self, line: _Client, sink: TakesOutcomes) -> None:
         self._line = line
         self._sink = sink
 

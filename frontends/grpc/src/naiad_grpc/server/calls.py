@@ -75,9 +75,9 @@ class Call(ABC):
         """The caller's metadata."""
         return self._head.metadata()
 
-    def peer(self) -> str:
-        """The caller's address."""
-        return self._connection.peer()
+    def caller(self) -> tuple[str, str]:
+        """The caller's address and trace context, "" without one."""
+        return self._connection.peer or self._connection.find_peer(), self._head.traceparent
 
     def context(self) -> CallContext:
         """The context for the operation."""

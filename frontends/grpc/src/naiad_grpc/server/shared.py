@@ -63,9 +63,10 @@ class CallConnection(Protocol):
 
     context: ListenerContext
     http2: Connection
+    peer: str
 
-    def peer(self) -> str:
-        """The address of the client."""
+    def find_peer(self) -> str:
+        """The address of the client, which `peer` has from now on; before, that is ""."""
         ...
 
     def take_turn(self, later: Callable[[], None]) -> bool:

@@ -28,6 +28,7 @@ class CallHead(Generic[M]):
 
     `method` is what was found for the path, None for an unknown one. `refusal` ends the call at once: an RpcError, or
     the status of HTTP for what is not gRPC. `encoding` is that of compressed messages, `accepted` are those of answers.
+    `traceparent` is the caller's trace context (W3C Trace Context), "" for none.
     """
 
     path: str
@@ -38,6 +39,7 @@ class CallHead(Generic[M]):
     encoding: str = "identity"
     accepted: tuple[str, ...] = ()
     refusal: RpcError | int | None = None
+    traceparent: str = ""
 
     def metadata(self) -> Metadata:
         """The caller's metadata; the values of keys that end with `-bin` are bytes."""
@@ -70,6 +72,7 @@ def call_head(request: RequestFields, find: Callable[[str], M | None]) -> CallHe
         encoding,
         tuple(name for name in map(str.strip, accepted.split(",")) if name in ENCODINGS),
         _refusal(request, fields, encoding, b"grpc-timeout" in fields and timeout is None, method is None),
+        fields.get(b"traceparent", b"").decode("utf-8", "replace"),
     )
 
 
