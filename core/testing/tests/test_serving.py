@@ -102,9 +102,11 @@ def test_the_fixture_serves_until_the_test_ends(tmp_path):
         """)
     )
 
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "test_it.py"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    others = [
+        f"-pno:{name}" for name in ("hypothesispytest", "anyio", "xdist")
+    ]  # whose import takes a third of the run
+    command = [sys.executable, "-m", "pytest", "-q", *others, "test_it.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert "2 passed" in done.stdout, done.stdout
 
