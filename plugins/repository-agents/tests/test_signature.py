@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import trustme
-from model_signing import hashing, signing
 
 import naiad_repository_agents
 from naiad.errors import InvalidArgumentError, NaiadError
@@ -50,6 +49,8 @@ def _run(*words: object) -> None:
 
 def sign(folder: Path, key: Path, *certificates: Path) -> None:
     """Sign a model's folder with a key, or with that of the first of the certificates."""
+    from model_signing import hashing, signing  # takes half a second, which each process of a test run would need
+
     signature = folder / "model.sig"
     config = signing.Config().set_hashing_config(hashing.Config().set_ignored_paths(paths=[signature]))
     if certificates:
