@@ -31,7 +31,7 @@ LONG = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have the tests of LONG before the others of this folder: one that begins last keeps one processor alone."""
-    ours = [at for at, item in enumerate(items) if item.path.is_relative_to(Path(__file__).parent)]
+    ours = [at for at, item in enumerate(items) if item.nodeid.startswith("tests/")]
     ordered = sorted((items[at] for at in ours), key=lambda item: item.path.name not in LONG)
     for at, item in zip(ours, ordered, strict=True):
         items[at] = item
