@@ -327,6 +327,6 @@ def test_loads_and_unloads_leave_nothing(write: Write, served: Serve) -> None:
         unloaded_after(client, 2)
         before = held()
         client.wait_for(lambda server: server.load("m"))
-        unloaded_after(client, 3)
+        unloaded_after(client, 2)
         # what an unloaded model held may end a moment after the unload has returned
         until(lambda: all(now <= then for now, then in zip(held(), before, strict=True)))
