@@ -189,17 +189,19 @@ def test_a_process_that_ends_before_it_is_written_to_fails_the_batch() -> None:
         instance.execute(Batch([Request("m", {})], [1]))
 
 
-def test_the_process_reads_what_the_server_writes() -> None:
+@pytest.mark.parametrize(("alone", "kind"), [(False, Kind.EXECUTE), (True, Kind.EXECUTE_ALONE)])
+def test_the_process_reads_what_the_server_writes(alone: bool, kind: Kind) -> None:
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     instance = instance_over(here)
     instance.attach()
+    instance.alone = alone
     other = Connection(there, Memory())
 
     instance.execute(Batch([Request("m", {"x": Tensor.of("x", np.arange(3000))})], [1]))
     (frame,) = other.receive()
     batch = batch_in(Decoder(frame.body, other.memory.read), "m", lambda index: CollectingSender(), None)
 
-    assert frame.kind == Kind.EXECUTE
+    assert frame.kind == kind
     assert batch.requests[0].inputs["x"].array.tolist() == list(range(3000))
     del batch
     other.send(Kind.DROPPED, 1, b"")

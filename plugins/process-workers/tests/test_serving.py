@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from naiad.errors import ModelFailedError, NaiadError, WorkerDiedError
+from naiad_process_workers.connection import Connection
+from naiad_process_workers.messages import Kind
 
 from .conftest import IsolatedCode, Serve, Write
 
@@ -243,6 +246,27 @@ def test_instances_have_a_process_each(write: Write, served: Serve) -> None:
         pids = {float(answer["Y"][0, 0]) for answer in answers}
 
     assert len(pids) == 2
+
+
+def test_the_process_knows_which_requests_came_alone(
+    write: Write, served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds: list[int] = []
+    send = Connection.send
+
+    def noted(self: Connection, kind: int, *others: Any) -> None:
+        kinds.append(kind)
+        send(self, kind, *others)
+
+    with served(write("m", body="time.sleep(0.1)")) as client:
+        monkeypatch.setattr(Connection, "send", noted)
+        for _ in range(2):
+            client.infer(X=ONE)
+        client.infer_all(*[{"X": ONE}] * 3)  # the second comes while the first is executed
+
+    executed = [kind for kind in kinds if kind in (Kind.EXECUTE, Kind.EXECUTE_ALONE)]
+    assert executed[:2] == [Kind.EXECUTE_ALONE] * 2
+    assert executed[-1] == Kind.EXECUTE
 
 
 def test_log_lines_of_the_model_are_the_servers(write: Write, served: Serve, caplog: pytest.LogCaptureFixture) -> None:

@@ -25,8 +25,8 @@ from naiad_process_workers.remote_senders import RemoteSender, SenderState
 
 _logger = logging.getLogger("naiad.model")
 
-SECONDS_FOR_BATCHES = 250e-6
-"""The most to wait busily for the next batch."""
+SECONDS_FOR_BATCHES = 500e-6
+"""The most to wait busily for the next batch after a request that came alone."""
 
 
 @dataclass(slots=True, eq=False)
@@ -95,10 +95,13 @@ class Executor:
         self.name = ""
         self._executions = executions
         self._ends = ends
+        self._alone = False  # the latest request came alone
         self._busy_wait = BusyWait(SECONDS_FOR_BATCHES)
 
     def next(self) -> list[Frame]:
-        """The next frames, perhaps none; waits busily at first where that pays."""
+        """The next frames, perhaps none; after a request that came alone waits busily at first where that pays."""
+        if not self._alone:
+            return self.work.receive()
         frames = self.work.receive(wait=False)
         if frames:
             return frames
@@ -115,7 +118,8 @@ class Executor:
     def take(self, frame: Frame) -> None:
         """Do what a frame says that is for the instance. Raises LinkBrokenError for another."""
         kind = frame.kind
-        if kind == Kind.EXECUTE:
+        if kind in (Kind.EXECUTE, Kind.EXECUTE_ALONE):
+            self._alone = kind == Kind.EXECUTE_ALONE
             answer = self._execute(frame)
             if answer is not None:
                 self.work.send(*answer)

@@ -34,6 +34,7 @@ class ProcessInstance:
         ready: bool,
         sequences: bool,
     ) -> None:
+        self.alone = False  # the request that is executed next came alone
         self.concurrency = concurrency
         self.process = process
         self.work = work
@@ -134,7 +135,7 @@ class ProcessInstance:
             if request.cancelled:
                 request.on_cancelled()
         try:
-            self.work.send(Kind.EXECUTE, number, encoder.body())
+            self.work.send(Kind.EXECUTE_ALONE if self.alone else Kind.EXECUTE, number, encoder.body())
         except LinkClosedError:
             if not self._attached:
                 raise self.lost(process.end()) from None

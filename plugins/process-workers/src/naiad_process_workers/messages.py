@@ -56,6 +56,9 @@ class Kind(IntEnum):
     STRINGS = 23
     """An answer with so many strings that a thread reads it."""
 
+    EXECUTE_ALONE = 24
+    """As EXECUTE, with a request that came alone: look for the next frame after it, before the process sleeps."""
+
     CANCELLED = 30
     """A request of a batch is cancelled."""
     ROOM = 31

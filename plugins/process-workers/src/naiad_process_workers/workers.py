@@ -1,12 +1,19 @@
-"""The worker of an instance in a process: the event loop itself writes batches to the process and reads its answers."""
+"""The worker of an instance in a process: the event loop itself writes batches to the process and reads its answers.
+
+Requests that come one at a time find all three processes awake: the loop looks for the answer and then for the next
+request, the process for the next batch, since to wake one that sleeps may take longer than the model. Where several
+requests come, or large ones, each has something to do, and looking would take a processor from those that do it.
+"""
 
 import logging
+import os
 import queue
 import threading
 from asyncio import TimerHandle
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from math import inf
 from time import perf_counter
 
 from naiad.backend import Batch, Instance, Placement
@@ -14,7 +21,7 @@ from naiad.errors import NaiadError
 from naiad.extend import ItemT, WorkerHost
 from naiad.threads import on_event_loop
 from naiad.workers import InstanceWorker
-from naiad_kit.busy_wait import BusyWait
+from naiad_kit.busy_wait import AwakeLoop, BusyWait
 from naiad_process_workers.frames import Frame, LinkClosedError, broken
 from naiad_process_workers.instance import ProcessInstance
 from naiad_process_workers.messages import Kind
@@ -24,8 +31,14 @@ _logger = logging.getLogger("naiad.model")
 _MOST_BYTES_ON_LOOP = 4 << 20
 """The tensors of a larger batch, which takes more than a millisecond, are copied on a thread."""
 
-_SECONDS_FOR_ANSWERS = 120e-6
-"""The most to wait busily for an answer."""
+_FEW_BYTES = 64 << 10
+"""Requests with larger tensors take longer than it takes to wake a process."""
+
+_SECONDS_FOR_ANSWERS = 300e-6
+"""The most to wait busily for the answer to a request that came alone."""
+
+_SECONDS_FOR_REQUESTS = 400e-6
+"""The most to wait busily for the next request after that."""
 
 
 class ProcessWorker(InstanceWorker[ItemT]):
@@ -38,9 +51,11 @@ class ProcessWorker(InstanceWorker[ItemT]):
         self._queued = 0
         self._is_reading = self._is_over = self._is_stopping = False
         self._limits: dict[ItemT, TimerHandle] = {}
+        self._awake = AwakeLoop(self.loop, _SECONDS_FOR_REQUESTS)
         self._busy_wait = BusyWait(_SECONDS_FOR_ANSWERS)
         self._since = 0.0
         self._is_looking = False
+        self._is_idle = True  # nothing was in flight or queued before the latest batch
 
     def begin(self) -> None:
         """Start the thread, which makes the instance."""
@@ -48,6 +63,9 @@ class ProcessWorker(InstanceWorker[ItemT]):
 
     def execute(self, item: ItemT) -> None:
         """Send a batch to the process, after the ones before."""
+        self._awake.arrived()
+        size = _size_of(item.batch)
+        alone, self._is_idle = self._is_idle and size <= _FEW_BYTES and len(item.batch.requests) == 1, False
         self.in_flight[item] = None
         instance = self._instance
         if instance is None or self._is_over:
@@ -55,12 +73,14 @@ class ProcessWorker(InstanceWorker[ItemT]):
         limit = instance.process.limits.execution
         if limit:
             self._limits[item] = self.loop.call_later(limit, self._overdue, instance, limit)
-        if self._queued or _is_large(item.batch):
+        if self._queued or size > _MOST_BYTES_ON_LOOP:
             self._queued += 1
             self._inbox.put(item)
         else:
+            instance.alone = alone
             self.host.execute(instance, item, self.hand_back)
-            self._look_from_now()
+            if alone:
+                self._look_from_now()
 
     def instruct(self, instruction: Callable[[Instance], None]) -> None:
         """Call that with the instance, after the batches before."""
@@ -90,9 +110,16 @@ class ProcessWorker(InstanceWorker[ItemT]):
         timer = self._limits.pop(item, None)
         if timer is not None:
             timer.cancel()
-        self._busy_wait.ended(perf_counter() - self._since)
+        if self._since:
+            self._busy_wait.ended(perf_counter() - self._since)
+            self._since = 0.0
         super().arrived(item)
-        if self._is_stopping and not self.in_flight and not self._is_over:
+        if self.in_flight:
+            return
+        self._is_idle = True
+        if self._instance is not None and self._instance.alone:
+            self._awake.responded()
+        if self._is_stopping and not self._is_over:
             self._inbox.put(None)
 
     def _run(self) -> None:
@@ -184,6 +211,7 @@ class ProcessWorker(InstanceWorker[ItemT]):
         self._read(instance)
         if self.in_flight and perf_counter() < self._since + self._busy_wait.seconds and not self._is_over:
             self._is_looking = True
+            os.sched_yield()  # the process may have to share this processor
             self.loop.call_soon(self._look)
 
     def _take_strings(self, instance: ProcessInstance, frame: Frame) -> None:
@@ -230,13 +258,14 @@ class ProcessWorker(InstanceWorker[ItemT]):
             self._lose(instance, error)
 
 
-def _is_large(batch: Batch) -> bool:
+def _size_of(batch: Batch) -> float:
+    """The bytes of its tensors; infinitely many for one that takes long whatever its size."""
     size = 0
     for request in batch.requests:
         if request.transfer is not None:
-            return True
+            return inf
         for tensor in request.inputs.values():
             size += getattr(tensor.payload, "nbytes", 0)
             if tensor.datatype == "BYTES":
                 size += 512 * getattr(tensor.payload, "size", 0)  # a string takes as long as so many bytes
-    return size > _MOST_BYTES_ON_LOOP
+    return size
