@@ -132,7 +132,7 @@ _OF_SEQUENCES = (
         "200",
     ),
     Accepted("sequence parameters for an iterative model", "sequences/again/*_with_an_end:status", "200", "400 *"),
-    Accepted("a request that a model which is not iterative wants again", "sequences/again_*:status", "500 *"),
+    Accepted("a request that a model which is not iterative reschedules", "sequences/again_*:status", "500 *"),
 )
 _OF_ENSEMBLES = (
     Accepted("the order of the outputs of an ensemble", "*ensembles/all:*output*"),

@@ -67,17 +67,24 @@ def ask_for(count: int, size: int = 1, model: str = "tells") -> bytes:
 
 
 def events(wire: Wire) -> Iterator[dict]:
-    """The documents of the events of the next answer, which must be a stream."""
-    assert wire.file.readline().startswith(b"HTTP/1.1 200 ")
-    headers = list(iter(wire.file.readline, b"\r\n"))
+    """The documents of the events of the next answer, a stream. EOFError or ValueError where that is cut off."""
+    assert _line(wire).startswith(b"HTTP/1.1 200 ")
+    headers = list(iter(lambda: _line(wire), b"\r\n"))
     assert b"transfer-encoding: chunked\r\n" in [header.lower() for header in headers]
     rest = b""
-    while size := int(wire.file.readline(), 16):
+    while size := int(_line(wire), 16):
         *whole, rest = (rest + wire.file.read(size)).split(b"\n\n")
-        assert wire.file.readline() == b"\r\n"
+        assert _line(wire) == b"\r\n"
         for event in whole:
             yield json.loads(event.removeprefix(b"data: "))
     assert (wire.file.readline(), rest) == (b"\r\n", b"")
+
+
+def _line(wire: Wire) -> bytes:
+    line: bytes = wire.file.readline()
+    if not line:
+        raise EOFError("the connection was closed within the answer")
+    return line
 
 
 def numbers(wire: Wire) -> list[int]:

@@ -292,5 +292,7 @@ def test_a_server_that_stops_cuts_streams_off_that_do_not_end(
         errors = [each.exception() for each in whole]
 
     assert status in (0, 1)  # whether the model is closed in time depends on who is faster; the streams are cut off
-    assert all(isinstance(error, grpc.RpcError | StreamError | ValueError | OSError) for error in errors), errors
+    assert all(isinstance(error, grpc.RpcError | StreamError | EOFError | ValueError | OSError) for error in errors), (
+        errors
+    )
     assert "Traceback" not in running.log, running.log

@@ -16,7 +16,7 @@ from naiad_kit.metrics import MetricsApi
 from naiad_testing.loops import until
 from naiad_testing.tracing import FakeTrace
 
-from .serving import Listening, ask, number, request, serving, summing
+from .serving import PATIENT, Listening, ask, number, request, serving, summing
 
 STRATEGIES = ["direct { }", "oldest { max_candidate_sequences: 16 }"]
 DECOUPLED = "model_transaction_policy { decoupled: true }"
@@ -32,7 +32,7 @@ async def test_many_sequences_at_once_keep_their_sums_apart(tmp_path: Path, stra
         flags = ["start", "", "", "", "end"]
         return [await ask(server, who, who, flag) for flag in flags]
 
-    async with serving(tmp_path, backend, strategy, f"instance_group {{ count: 2 }} {on}") as server:
+    async with serving(tmp_path, backend, f"{PATIENT} {strategy}", f"instance_group {{ count: 2 }} {on}") as server:
         sums = await asyncio.gather(*map(sequence, range(1, 31)))
 
     assert sums == [[who * count for count in range(1, 6)] for who in range(1, 31)]
