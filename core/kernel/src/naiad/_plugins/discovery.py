@@ -89,8 +89,8 @@ def installed_plugins() -> list[Source]:
     """The entry points of all distributions, by name. Raises PluginError for two of one name."""
     by_name: dict[str, Source] = {}
     for entry_point in sorted(metadata.entry_points(group=GROUP), key=lambda each: each.name):
-        distribution = entry_point.dist
-        report = PluginReport(entry_point.name, *((distribution.name, distribution.version) if distribution else ()))
+        described = entry_point.dist.metadata if entry_point.dist else None  # each access parses the file again
+        report = PluginReport(entry_point.name, *((described["Name"], described["Version"]) if described else ()))
         if earlier := by_name.get(report.name):
             raise PluginError(
                 f"two distributions have a plugin named '{report.name}': {earlier.report.distribution} and "
