@@ -14,7 +14,10 @@ from naiad._plugins import discovery
 @dataclass(frozen=True)
 class FakeDistribution:
     name: str
-    version: str = "1.2"
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return {"Name": self.name, "Version": "1.2"}
 
 
 @pytest.fixture
