@@ -163,6 +163,38 @@ def test_calls_and_requests_of_streams_over_grpc_have_lines(serve: "Serve", tmp_
     assert all(re.fullmatch(r"127\.0\.0\.1:\d+", line["peer"]) for line in lines)
 
 
+@pytest.mark.parametrize("transport", ["naiad", "grpcio"])
+def test_a_call_over_grpc_has_its_times_trace_and_sizes_and_one_that_is_cancelled_too(
+    serve: "Serve", tmp_path: Path, transport: str
+) -> None:
+    write_model(tmp_path, "echo", ECHO.replace("1]", "-1]"))
+    write_model(tmp_path, "slow", ECHO.replace("return x", "import time; time.sleep(float(x[0])); return x"))
+    server = serve("--access-log=json", f"--grpc-transport={transport}", tmp_path, frontends=["grpc"])
+    port = server.wait_for(r"grpc frontend listens at \S+:(\d+)").group(1)
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    small, large = (triton_grpc.InferInput("x", [size], "FP32") for size in (1, 500_000))
+    small.set_data_from_numpy(np.ones(1, np.float32))
+    large.set_data_from_numpy(np.zeros(500_000, np.float32))
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{port}") as client:
+        for tensor in (small, large):
+            client.infer("echo", [tensor], headers={"traceparent": f"00-{trace}-b7ad6b7169203331-01"})
+        client.infer("echo", [small])
+        with pytest.raises(triton_grpc.InferenceServerException, match="Deadline Exceeded"):
+            client.infer("slow", [small], request_id="late", client_timeout=0.3)
+
+    lines = [access_of(server) for _ in range(4)]
+
+    assert [line["trace_id"] for line in lines] == [trace, trace, None, None]
+    for line in lines[:3]:
+        assert (line["status"], line["version"], line["batch_size"], line["closed"]) == ("OK", 1, 1, "single")
+        assert 0 < line["queue_us"] + line["compute_us"] <= line["total_us"]
+    assert lines[0]["received_bytes"] == lines[2]["received_bytes"] < 200 < 2_000_000 < lines[1]["received_bytes"]
+    assert lines[0]["sent_bytes"] < 200 < 2_000_000 < lines[1]["sent_bytes"]
+    assert (lines[3]["model"], lines[3]["id"]) == ("slow", "late")
+    assert lines[3]["status"] in ("CANCELLED", "DEADLINE_EXCEEDED")  # the client leaves at the deadline of its call
+    assert lines[3]["total_us"] > 200_000
+
+
 def test_a_log_that_is_made_verbose_while_the_server_runs_has_a_line_for_each_request(
     serve: "Serve", tmp_path: Path
 ) -> None:
