@@ -9,6 +9,7 @@ import numpy as np
 from naiad import Request, Response, Tensor
 from naiad.errors import UnsupportedError
 from naiad.options import Settings
+from naiad_kit.access_log import AccessLog
 from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.forwarding import HeaderForwarding
 from naiad_kit.tracing import NoTracing, Tracing
@@ -51,9 +52,10 @@ def main() -> None:
     print(f"a call with two FP32[16] and its answer: {cost:5.1f} µs of processor time")
 
 
-def seconds(calls: int) -> float:
-    """The processor time of so many calls on one connection, one after the other."""
-    protocol = _connection()
+def seconds(calls: int, access: AccessLog | None = None) -> float:
+    """The processor time of so many calls on one connection, one after the other; with their lines in that log."""
+    waiting: list[Callable[[], None]] = []
+    protocol = _connection(waiting, access)
     request = add_sub_request("add_sub")
     content = prefix(len(request)) + request
     block = call_fields(INFER)
@@ -68,25 +70,31 @@ def seconds(calls: int) -> float:
             + frame(DATA, END_STREAM, stream, content)
             + frame(WINDOW_UPDATE, 0, 0, increment)
         )
+        waiting.pop()()
     used = process_time() - started
     if protocol.http2.ended or protocol.http2.streams:
         raise RuntimeError("the calls were not answered")
     return used
 
 
-def _connection() -> GrpcProtocol:
-    """A connection whose client has sent its settings and given up its dynamic table."""
+def _connection(waiting: list[Callable[[], None]], access: AccessLog | None) -> GrpcProtocol:
+    """A connection whose client has sent its settings and given up its dynamic table.
+
+    What answers a request is put into `waiting`.
+    """
     answer = np.random.default_rng(0).random((1, 16), np.float32)
     outputs = {name: Tensor(name, "FP32", (1, 16), answer) for name in ("OUTPUT0", "OUTPUT1")}
-    call = SimpleNamespace(cancel=lambda: None)
+    call = SimpleNamespace(cancel=lambda: None, queue_ns=20_000, phases=(1_000, 30_000, 2_000), joined=(1, "full"))
 
     def submit(request: Request, deliver: Callable[[Response], None]) -> SimpleNamespace:
-        deliver(Response("add_sub", 1, request.id, outputs))
+        waiting.append(lambda: deliver(Response("add_sub", 1, request.id, outputs)))
         return call
 
-    def service(kind: type) -> NoTracing:
+    def service(kind: type) -> NoTracing | AccessLog:
         if kind is Tracing:
             return NoTracing("")
+        if kind is AccessLog and access is not None:
+            return access
         raise UnsupportedError(f"there is no service {kind.__name__}")
 
     server = SimpleNamespace(submit=submit, model_config=None, labels=None, service=service)

@@ -3,13 +3,16 @@
 import asyncio
 import json
 from collections.abc import Callable
+from functools import partial
 from time import process_time
 from types import SimpleNamespace
 
 import numpy as np
 from naiad import Request, Response, Tensor
+from naiad_kit.access_log import AccessLog
 from uvicorn.server import ServerState
 
+from naiad_http.access_lines import LoggedProtocol
 from naiad_http.connection_context import ConnectionContext
 from naiad_http.heads import HeadReader
 from naiad_http.infer import Inference
@@ -59,14 +62,15 @@ class _Nowhere(asyncio.Transport):
         return False
 
 
-def seconds(content: bytes, requests: int) -> float:
-    """The processor time of so many requests on one connection, one after the other."""
+def seconds(content: bytes, requests: int, access: AccessLog | None = None) -> float:
+    """The processor time of so many requests on one connection, one after the other; with their lines in that log."""
     answer = np.random.default_rng(0).random((1, 16), np.float32)
     outputs = {name: Tensor(name, "FP32", (1, 16), answer) for name in ("OUTPUT0", "OUTPUT1")}
-    call = SimpleNamespace(cancel=lambda: None)
+    call = SimpleNamespace(cancel=lambda: None, queue_ns=20_000, phases=(1_000, 30_000, 2_000), joined=(1, "full"))
+    waiting: list[tuple[Request, Callable[[Response], None]]] = []
 
     def submit(request: Request, deliver: Callable[[Response], None]) -> SimpleNamespace:
-        deliver(Response("add_sub", 1, request.id, outputs))
+        waiting.append((request, deliver))
         return call
 
     tracing = SimpleNamespace(active=False)
@@ -75,12 +79,15 @@ def seconds(content: bytes, requests: int) -> float:
         submit, Inference(server, _LIMIT), HeadReader(RequestHeadReader("", Restrictions())), _LIMIT
     )
     loop = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: None, call_soon=lambda call, *with_: call(*with_))
-    protocol = HttpProtocol(context, None, ServerState(), {}, loop)
+    make = HttpProtocol if access is None else partial(LoggedProtocol, access)
+    protocol = make(context, None, ServerState(), {}, loop)
     protocol.connection_made(_Nowhere())
     started = process_time()
     for _ in range(requests):
         protocol.get_buffer(-1)[: len(content)] = content
         protocol.buffer_updated(len(content))
+        request, deliver = waiting.pop()
+        deliver(Response("add_sub", 1, request.id, outputs))
     return process_time() - started
 
 

@@ -13,6 +13,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from naiad_kit.access_log import AccessLog
 
 _WARM_UP, _REQUESTS = 320, 960
 _TOTAL = re.compile(r"Collected : (\d+)")
@@ -50,21 +54,29 @@ def _counting() -> Iterator[None]:
     subprocess.run([*control[:2], "off", control[3]], check=True, stdout=subprocess.DEVNULL)
 
 
-def _http() -> None:
+def _http(form: str = "") -> None:
     import http_connection
 
-    request = http_connection.binary_request()
-    http_connection.seconds(request, _WARM_UP)
+    request, access = http_connection.binary_request(), _access_log(form)
+    http_connection.seconds(request, _WARM_UP, access)
     with _counting():
-        http_connection.seconds(request, _REQUESTS)
+        http_connection.seconds(request, _REQUESTS, access)
 
 
-def _grpc() -> None:
+def _grpc(form: str = "") -> None:
     import grpc_connection
 
-    grpc_connection.seconds(_WARM_UP)
+    access = _access_log(form)
+    grpc_connection.seconds(_WARM_UP, access)
     with _counting():
-        grpc_connection.seconds(_REQUESTS)
+        grpc_connection.seconds(_REQUESTS, access)
+
+
+def _access_log(form: str) -> "AccessLog | None":
+    """A log of that form that writes to nowhere, None for ""."""
+    from naiad_kit.access_log import AccessLog
+
+    return AccessLog(form, lambda _: None).start() if form else None
 
 
 def _python(outstanding: int = 1) -> None:
@@ -124,13 +136,18 @@ def _submit(repository: Path, plugin: str, outstanding: int) -> None:
 _PARTS: dict[str, Callable[[], None]] = {
     "http": _http,
     "grpc": _grpc,
+    "http-logged": functools.partial(_http, "text"),
+    "grpc-logged": functools.partial(_grpc, "text"),
     "python": _python,
     "python-16": functools.partial(_python, 16),
     "onnx": _onnx,
     "onnx-16": functools.partial(_onnx, 16),
     "session": _session,
 }
-"""Parts with a number have so many requests outstanding, of which batches are made; the others one."""
+"""Parts with a number have so many requests outstanding, of which batches are made; the others one.
+
+Those that are logged have a line of the access log for each request.
+"""
 
 if __name__ == "__main__":
     main()
