@@ -65,7 +65,8 @@ class ProcessWorker(InstanceWorker[ItemT]):
         """Send a batch to the process, after the ones before."""
         self._awake.arrived()
         size = _size_of(item.batch)
-        alone, self._is_idle = self._is_idle and size <= _FEW_BYTES and len(item.batch.requests) == 1, False
+        alone = self._is_idle and not self._queued and size <= _FEW_BYTES and len(item.batch.requests) == 1
+        self._is_idle = False
         self.in_flight[item] = None
         instance = self._instance
         if instance is None or self._is_over:
@@ -73,11 +74,11 @@ class ProcessWorker(InstanceWorker[ItemT]):
         limit = instance.process.limits.execution
         if limit:
             self._limits[item] = self.loop.call_later(limit, self._overdue, instance, limit)
+        instance.alone = alone
         if self._queued or size > _MOST_BYTES_ON_LOOP:
             self._queued += 1
             self._inbox.put(item)
         else:
-            instance.alone = alone
             self.host.execute(instance, item, self.hand_back)
             if alone:
                 self._look_from_now()
