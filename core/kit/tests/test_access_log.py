@@ -14,7 +14,7 @@ import pytest
 from naiad_kit.access_lines import Form, LoggedClient
 from naiad_kit.access_log import AccessLog, address_of
 
-TRACE = "0af7651916cd43dd8448eb211c80319c"
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7-01"
 
 
 def lines_of(form: str, record: Callable[[AccessLog], None]) -> list[str]:
@@ -27,7 +27,7 @@ def lines_of(form: str, record: Callable[[AccessLog], None]) -> list[str]:
 
 
 class Client(LoggedClient):
-    """A client whose keys are peer, protocol, operation, model, version, ID, status, sizes and trace ID, or fewer."""
+    """A client whose keys are peer, protocol, operation, model, version, ID, status, sizes, traceparent; or fewer."""
 
     def describe(self, form: Form, key: tuple[Any, ...]) -> None:
         peer, protocol, operation, model, version, *answer, trace = (*key, *NOTHING[len(key) :])

@@ -8,6 +8,9 @@ from json.encoder import encode_basestring
 from time import gmtime, strftime
 from typing import Any
 
+_TRACE_ID = slice(3, 35)
+"""Where a `traceparent` has the trace id."""
+
 _REASONS = 64
 """So many reasons to close a batch are kept as text; schedulers have a handful."""
 
@@ -17,8 +20,10 @@ class Form:
     """How a line is formatted: time, subject, microseconds in all, `queue`, those in the queue, end, trace.
 
     `time` is a template with `{}` for the time, `queue` the text between the two numbers. `caller` formats the peer,
-    the protocol, the operation, the model and its version. `subject` adds to that the id, the status, and the bytes of
-    the request and the answer. `end` formats the microseconds of compute and the batch, `trace` the trace id.
+    the protocol, the operation (method and path, or the name of the RPC), the model ("" for none) and its version (0
+    for none). `subject` adds to that the id ("" for none), the status (a number over HTTP, a name over gRPC), and the
+    bytes of the request and the answer. `end` formats the microseconds of compute and the batch, `trace` the trace id
+    in a header `traceparent` (W3C Trace Context), "" for none.
     """
 
     time: str
@@ -65,8 +70,8 @@ def _text_end(compute_us: int, batch: tuple[Any, ...]) -> str:
     return f" compute_us={compute_us} batch={size} closed={_reason_as_text(reason)} trace="
 
 
-def _text_trace(trace: str) -> str:
-    return f"{_word(trace)}\n"
+def _text_trace(traceparent: str) -> str:
+    return f"{_word(traceparent[_TRACE_ID])}\n"
 
 
 def _json_caller(peer: str, protocol: str, operation: str, model: str, version: int) -> str:
@@ -89,8 +94,8 @@ def _json_end(compute_us: int, batch: tuple[Any, ...]) -> str:
     return f',"compute_us":{compute_us},"batch_size":{size},"closed":{_reason_as_json(reason)},"trace_id":'
 
 
-def _json_trace(trace: str) -> str:
-    return f"{_text_or_null(trace)}}}\n"
+def _json_trace(traceparent: str) -> str:
+    return f"{_text_or_null(traceparent[_TRACE_ID])}}}\n"
 
 
 def _text_or_null(text: str) -> str:

@@ -47,8 +47,9 @@ class AccessLog:
     within a tenth of a second, in the order in which the requests ended. While it is not `enabled` there are no lines,
     and requests cost nothing; `switch` changes that.
 
-    Requests are recorded one by one and formatted together: in one loop that takes a third of the time. Another thread
-    would share the interpreter with them, so that formatting there saves nothing; it formats only what is left.
+    Requests are recorded one by one and formatted 64 at a time, by the thread on which the last of them ends. A thread
+    of the log's own would share the interpreter with it, so that formatting all of them there would save nothing; it
+    formats what is left, ten times a second.
     """
 
     name = "access-log"
@@ -59,7 +60,7 @@ class AccessLog:
         self._followers: list[Callable[[bool], object]] = []
         self._write = write or _log
         self._recorded: list[Recorded] = []
-        self._most = 0  # so many may be recorded until something is due; 0 while the thread sleeps
+        self._most = 0  # recorded requests without an `_act`; 0 while the thread sleeps, so that the next one wakes it
         self._formatting = threading.Lock()
         self._lines: list[str] = []
         self._time = (0, "")  # the end of the latest millisecond, and its text
@@ -121,7 +122,7 @@ class AccessLog:
             self._waiting.set()
 
     def _format(self, wait: bool = False) -> None:
-        """Format what was recorded, unless another thread does so now; with `wait` after that."""
+        """Format what was recorded. While another thread does so: nothing, or with `wait` what is left after that."""
         if not self._formatting.acquire(wait):
             return
         try:
@@ -197,7 +198,10 @@ def address_of(peer: object) -> str:
 
 def times_of(call: object) -> tuple[int, tuple[int, int, int], tuple[Any, ...]]:
     """How long a request waited, the times of its phases, and its batch, as far as its call has them."""
-    return getattr(call, "queue_ns", 0), getattr(call, "phases", NO_PHASES), getattr(call, "joined", ())
+    try:
+        return call.queue_ns, call.phases, call.joined  # type: ignore[attr-defined]
+    except AttributeError:
+        return getattr(call, "queue_ns", 0), getattr(call, "phases", NO_PHASES), getattr(call, "joined", ())
 
 
 def _log(text: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from naiad.errors import NaiadError
 from naiad.types import Request, Response
 from naiad_grpc.codec import ResponseForm
-from naiad_grpc.inference_intake import CallContext, caller_of
+from naiad_grpc.inference_intake import CallContext, peer_and_trace_of
 from naiad_grpc.service.operations import Operation, RpcResult, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, code_of
 from naiad_grpc.streaming_requests import Call, Outcome, StreamRequest
@@ -28,9 +28,8 @@ class Lines:
     """Makes the lines of one server, and keeps what the lines of its latest clients have in common."""
 
     def __init__(self, access: AccessLog) -> None:
-        self.record = access.record
         self._access = access
-        self.clients: dict[str, _Client] = {}
+        self._clients: dict[str, _Client] = {}
 
     def follow(self, use: "Callable[[Lines | None], object]") -> None:
         """Call `use` with these lines while the access log is switched on, and with None while it is not."""
@@ -47,13 +46,6 @@ class Lines:
             return replace(operation, answer=partial(self._answer, name, operation.answer))
         return replace(operation, answer=partial(self._answer_stream, name, operation.answer))
 
-    def client(self, peer: str) -> "_Client":
-        """The client at that address, as `caller_of` has it, kept in `clients` while there are not too many."""
-        if len(self.clients) >= _KEPT:
-            self.clients.clear()
-        client = self.clients[peer] = _Client(_address(peer))
-        return client
-
     def write(
         self,
         context: CallContext,
@@ -67,10 +59,15 @@ class Lines:
         call: object = None,
     ) -> None:
         """Log one call, or one request of a stream."""
-        peer, traceparent = caller_of(context)
+        peer, traceparent = peer_and_trace_of(context)
+        client = self._clients.get(peer)
+        if client is None:
+            if len(self._clients) >= _KEPT:
+                self._clients.clear()
+            client = self._clients[peer] = _Client(_address(peer))
         model, request_id = ("", "") if request is None else (request.model_name, request.id)
         key = method, model, version, request_id, status, received, sent, traceparent
-        self.record(self.clients.get(peer) or self.client(peer), key, began_ns, *times_of(call))
+        self._access.record(client, key, began_ns, *times_of(call))
 
     async def _answer(self, method: str, answer: Callable[[bytes, Any], Any], message: bytes, context: Any) -> bytes:
         if not self._access.enabled:
@@ -123,7 +120,7 @@ class _Client(LoggedClient):
             self._of = method, model, version
             self._caller = form.caller(self._peer, "grpc", method, model, version)
         self.subject = form.subject(self._caller, request_id, status, received, sent)
-        self.trace = form.trace(traceparent[3:35])
+        self.trace = form.trace(traceparent)
         self.key = key
 
 
@@ -149,26 +146,17 @@ class CallLine:
             self._write(request, outcome.version, _OK, sum(map(len, result)))  # type: ignore[union-attr]
 
     def cancelled(self, request: Request, cancel: Callable[[], None]) -> None:
-        """Cancel the request with `cancel`, unless it is answered."""
+        """Call `cancel`, and log the request as cancelled unless it was answered before."""
         cancel()
         if not self.over:
             self._write(request, 0, _CANCELLED, 0)
 
     def _write(self, request: Request | None, version: int, status: str, sent: int) -> None:
-        peer, traceparent = caller_of(self._context)
-        if request is None:
-            key = "ModelInfer", "", 0, "", status, self._received, sent, traceparent
-        else:
-            version = version or request.version
-            key = "ModelInfer", request.model_name, version, request.id, status, self._received, sent, traceparent
-        call = self.call
-        try:
-            queue_ns, phases, batch = call.queue_ns, call.phases, call.joined  # type: ignore[union-attr]
-        except AttributeError:
-            queue_ns, phases, batch = times_of(call)
+        call, version = self.call, version or (0 if request is None else request.version)
         self.over, self.call = True, None  # a call refers to tensors and to this line
-        lines = self._lines
-        lines.record(lines.clients.get(peer) or lines.client(peer), key, self._began_ns, queue_ns, phases, batch)
+        self._lines.write(
+            self._context, "ModelInfer", self._began_ns, self._received, sent, status, request, version, call
+        )
 
 
 class LoggedStreamRequest(StreamRequest):

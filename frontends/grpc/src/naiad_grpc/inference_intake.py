@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class CallContext(Protocol):
     """The context of a call; that of `grpc.aio` is one.
 
-    It may also have `peer() -> str`, the caller's address, or `caller() -> tuple[str, str]`, what `caller_of` returns.
+    It may also have `peer() -> str`, the caller's address, or `peer_and_trace() -> tuple[str, str]`, which is what
+    `peer_and_trace_of` returns then.
     """
 
     def time_remaining(self) -> float | None:
@@ -51,23 +52,22 @@ class ExplainedContext:
         """As in the transport's context."""
         return self._context.invocation_metadata()
 
-    def caller(self) -> tuple[str, str]:
-        """The caller's address and trace context."""
-        return caller_of(self._context)
+    def peer_and_trace(self) -> tuple[str, str]:
+        """As `peer_and_trace_of` the transport's context."""
+        return peer_and_trace_of(self._context)
 
 
-def caller_of(context: CallContext) -> tuple[str, str]:
+def peer_and_trace_of(context: CallContext) -> tuple[str, str]:
     """The caller's address, as `127.0.0.1:5000` or as gRPC writes it, `ipv4:127.0.0.1:5000`, and its traceparent.
 
     The address is "-" if it is unknown, `traceparent` (W3C Trace Context) "" for none.
     """
-    try:
-        caller: tuple[str, str] = context.caller()  # type: ignore[attr-defined]
-    except AttributeError:
-        find: Callable[[], str] = getattr(context, "peer", _no_peer)
-        texts = [value for name, value in context.invocation_metadata() or () if name == "traceparent"]
-        return find(), texts[-1] if texts and isinstance(texts[-1], str) else ""
-    return caller
+    find: Callable[[], tuple[str, str]] | None = getattr(context, "peer_and_trace", None)
+    if find is not None:
+        return find()
+    peer: Callable[[], str] = getattr(context, "peer", _no_peer)
+    texts = [value for name, value in context.invocation_metadata() or () if name == "traceparent"]
+    return peer(), texts[-1] if texts and isinstance(texts[-1], str) else ""
 
 
 def _no_peer() -> str:

@@ -32,13 +32,9 @@ class LoggedProtocol(HttpProtocol):
         super().connection_made(transport)
 
     def _write_success(self, request: Request, outcome: Outcome, encoded: Encoded) -> None:
-        line, call = self._line, self._call
+        line = self._line
         key = self._head, outcome.version, request.id, len(encoded.text) + encoded.size, line.received  # type: ignore[union-attr]
-        try:
-            queue_ns, phases, batch = call.queue_ns, call.phases, call.joined  # type: ignore[union-attr]
-        except AttributeError:
-            queue_ns, phases, batch = times_of(call)
-        line.record(line, key, self._began_ns or self._received_ns, queue_ns, phases, batch)
+        line.record(line, key, self._began_ns or self._received_ns, *times_of(self._call))
         line.received = 0
         HttpProtocol._write_success(self, request, outcome, encoded)  # `super()` takes as long as three attributes
 
@@ -124,7 +120,7 @@ class _Client(LoggedClient):
 
     def _describe(self, form: Form, head: HttpHead | None, version: int) -> str:
         model = None if head is None else head.request_head
-        self.trace = form.trace("" if model is None else model.traceparent[3:35])
+        self.trace = form.trace("" if model is None else model.traceparent)
         return form.caller(
             self.peer,
             "http",

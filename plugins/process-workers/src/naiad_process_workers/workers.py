@@ -1,8 +1,9 @@
 """The worker of an instance in a process: the event loop itself writes batches to the process and reads its answers.
 
-Requests that come one at a time find all three processes awake: the loop looks for the answer and then for the next
-request, the process for the next batch, since to wake one that sleeps may take longer than the model. Where several
-requests come, or large ones, each has something to do, and looking would take a processor from those that do it.
+A client that sends small requests one at a time finds the server and the process awake: the event loop looks for the
+answer and then for the next request, the process for the next batch, since to wake one that sleeps may take longer than
+the model does. With several requests in flight, or large ones, both have work, and looking would only take a processor
+from it.
 """
 
 import logging
@@ -55,7 +56,7 @@ class ProcessWorker(InstanceWorker[ItemT]):
         self._busy_wait = BusyWait(_SECONDS_FOR_ANSWERS)
         self._since = 0.0
         self._is_looking = False
-        self._is_idle = True  # nothing was in flight or queued before the latest batch
+        self._is_idle = True  # nothing has been sent since the last batch in flight was answered
 
     def begin(self) -> None:
         """Start the thread, which makes the instance."""

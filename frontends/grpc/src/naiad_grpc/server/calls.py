@@ -75,9 +75,9 @@ class Call(ABC):
         """The caller's metadata."""
         return self._head.metadata()
 
-    def caller(self) -> tuple[str, str]:
-        """The caller's address and trace context, "" without one."""
-        return self._connection.peer or self._connection.find_peer(), self._head.traceparent
+    def peer_and_trace(self) -> tuple[str, str]:
+        """The caller's address, "-" for none, and its trace context, "" for none."""
+        return self._connection.peer(), self._head.traceparent
 
     def context(self) -> CallContext:
         """The context for the operation."""

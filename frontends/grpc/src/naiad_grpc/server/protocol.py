@@ -43,7 +43,7 @@ class GrpcProtocol(asyncio.Protocol):
         self._flushing = False
         self._held_since: float | None = None
         self._unsent = 0
-        self.peer = ""
+        self._peer = ""
         self._closing = False
         self._greeted = False
         self._timer: asyncio.TimerHandle | None = None
@@ -151,10 +151,11 @@ class GrpcProtocol(asyncio.Protocol):
 
     # What calls do
 
-    def find_peer(self) -> str:
-        """The address of the client, which `peer` has from now on; "-" for none."""
-        self.peer = address_of(self._transport.get_extra_info("peername"))
-        return self.peer
+    def peer(self) -> str:
+        """The address of the client; "-" for none."""
+        if not self._peer:
+            self._peer = address_of(self._transport.get_extra_info("peername"))
+        return self._peer
 
     def take_turn(self, later: Callable[[], None]) -> bool:
         """Whether a request may start now; otherwise `later` is called in a later turn of the event loop."""

@@ -63,10 +63,9 @@ class CallConnection(Protocol):
 
     context: ListenerContext
     http2: Connection
-    peer: str
 
-    def find_peer(self) -> str:
-        """The address of the client, which `peer` has from now on; before, that is ""."""
+    def peer(self) -> str:
+        """The address of the client; "-" for none."""
         ...
 
     def take_turn(self, later: Callable[[], None]) -> bool:
