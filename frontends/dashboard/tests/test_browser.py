@@ -31,6 +31,16 @@ EVIL = "<img src=x onerror=window.evil=1>\"'&{{7*7}}"
 TOKEN = "0123456789abcdef"
 REFUSABLE = re.compile(r"/(trial|snippets|actions/\w+)$")
 """What a page sends may be refused, and the browser says so in its console."""
+NOTE_FIGURES = """
+window.figures = new Promise((came) => {
+  window.EventSource = class extends EventSource {
+    constructor(url) {
+      super(url);
+      this.addEventListener("first", came);
+    }
+  };
+});
+"""
 STREAM = """
 import asyncio
 from collections.abc import AsyncIterator
@@ -173,6 +183,40 @@ def test_names_inputs_outputs_and_log_lines_are_text(start_server, backend, mode
 
     assert page.evaluate("window.evil") is None
     assert page.locator("img").count() == 0
+
+
+@pytest.fixture
+def press(server, open_page):
+    """Press the mouse on an element of the table of models, release it after new figures, and give back the page.
+
+    The first figures replace what the server rendered, and a link that is gone at the release gets no click.
+    """
+    page, held = open_page("about:blank"), []
+    page.add_init_script(NOTE_FIGURES)
+    page.route("**/events/models", lambda route: held.append(route))
+    page.goto(server.url)
+
+    def press_(role, name):
+        page.get_by_role(role, name=name, exact=True).hover()
+        page.mouse.down()
+        held[0].continue_()
+        page.evaluate("window.figures.then(() => null)")
+        page.mouse.up()
+        return page
+
+    return press_
+
+
+def test_a_link_is_followed_though_new_figures_come_while_it_is_pressed(press):
+    page = press("link", "m")
+
+    expect(page.locator("#model[data-live]")).to_be_visible()
+
+
+def test_figures_that_came_during_a_press_are_drawn_after_it(press):
+    page = press("heading", "Models")
+
+    expect(page.locator("#models[data-live]")).to_be_visible()
 
 
 def test_200_models_are_filtered_by_keyboard_on_a_phone_in_the_dark(start_server, backend, models, open_page):

@@ -68,6 +68,17 @@ export function Log({ lines }) {
   return lines.map((line) => html`<li class=${line.level.toLowerCase()}><time>${clock(line.at)}</time> <b>${line.level}</b> ${line.message}${line.traceback && html`<pre>${line.traceback}</pre>`}</li>`);
 }
 
+// Drawing waits from a press to its release, for ten seconds at most: a link that is replaced meanwhile would get no click.
+let released = Promise.resolve();
+addEventListener("pointerdown", ({ button }) => {
+  if (button) return;
+  released = new Promise((done) => {
+    setTimeout(done, 10000);
+    // the click follows the release within the same task
+    for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => setTimeout(done), { once: true, capture: true });
+  });
+}, { capture: true });
+
 // The stream of a view: `show(document, isFirst)` once a second while the page is visible.
 export function watch(view, show) {
   const status = document.getElementById("connection");
@@ -75,7 +86,8 @@ export function watch(view, show) {
   function open() {
     if (source) return;
     source = new EventSource(`${base}/events/${view}`);
-    const received = (isFirst) => (event) => {
+    const received = (isFirst) => async (event) => {
+      await released;
       status.textContent = "";
       show(JSON.parse(event.data), isFirst);
     };
