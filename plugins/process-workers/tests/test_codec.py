@@ -1,5 +1,7 @@
 """Values, tensors, batches and errors come out of a message as they went in."""
 
+import struct
+
 import numpy as np
 import pytest
 
@@ -11,13 +13,12 @@ from naiad_process_workers.frames import LinkBrokenError
 from naiad_process_workers.messages import (
     answer_in,
     batch_in,
-    error_in,
     put_answer,
     put_batch,
-    put_error,
     put_reply,
     reply_in,
 )
+from naiad_process_workers.remote_errors import error_in, put_error
 from naiad_tensors.datatypes import TENSOR_TYPES
 from naiad_tensors.tensors import Tensor
 
@@ -68,7 +69,7 @@ def test_strided_and_foreign_arrays_are_sent_as_they_are_seen() -> None:
         here.send(20, 1, encoder.body())
         (frame,) = there.receive()
 
-        _, outputs = Decoder(frame.body, there.memory.read).outputs()
+        _, (outputs,) = Decoder(frame.body, there.memory.read).output_rows(1)
 
         assert outputs["x"].dtype == np.float32
         assert outputs["x"].tolist() == array.tolist()
@@ -106,6 +107,47 @@ def test_requests_keep_everything_that_a_model_may_read() -> None:
     assert second.version == 3
     assert batch.wants("y")
     assert batch.wants("z")  # the first request takes all
+
+
+@pytest.mark.parametrize("writable", [False, True])
+def test_requests_and_replies_of_one_form_share_a_head(writable: bool) -> None:
+    arrays = [np.full((1, 3), index, np.int16) for index in range(4)]
+    inputs = [{"x": Tensor.of("x", array), "y": Tensor.of("y", array[0])} for array in arrays]
+    requests = [Request("m", each) for each in inputs]
+    requests[2].id = "7"  # which ends a group
+    with connected(writable) as (here, there):
+        encoder = Encoder(here)
+        put_batch(encoder, Batch(requests, [1] * 4), [])
+        body = encoder.body()
+        batch = batch_in(Decoder(body, there.memory.read), "m", lambda index: None, None)  # type: ignore[arg-type, return-value]
+        encoder = Encoder(here)
+        put_answer(encoder, [Reply({"z": array}) for array in arrays], batch)
+        replies = answer_in(Decoder(encoder.body(), there.memory.read), batch)
+
+    assert body.count(b"INT16") == 3 * 2  # the first two, the one with an id, and the last
+    assert [each.id for each in batch.requests] == ["", "", "7", ""]
+    for index, (request, reply) in enumerate(zip(batch.requests, replies, strict=True)):
+        assert request.inputs["x"].array.tolist() == [[index] * 3]
+        assert request.inputs["y"].array.tolist() == [index] * 3
+        assert isinstance(reply, Reply)
+        assert reply.outputs["z"].tolist() == [[index] * 3]
+    if writable:
+        batch.requests[0].inputs["x"].array[:] = 9
+    assert batch.requests[0].inputs["x"].array.flags.writeable == writable
+    assert batch.requests[1].inputs["x"].array.tolist() == [[1] * 3]
+
+
+@pytest.mark.parametrize(("claimed", "shape"), [(0, (3,)), (3, (3,)), (2**63, (0,)), (2, ())], ids=str)
+def test_rows_that_cannot_be_there_are_noticed(claimed: int, shape: tuple[int, ...]) -> None:
+    with connected() as (here, there):
+        encoder = Encoder(here)
+        encoder.outputs((), {"x": np.zeros(shape, np.int16)})
+        body = encoder.body()
+        one = struct.pack("<Q8x", 1)
+        assert body.count(one) == 1
+
+        with pytest.raises(LinkBrokenError):
+            Decoder(body.replace(one, struct.pack("<Q8x", claimed)), there.memory.read).output_rows(3)
 
 
 def test_outputs_that_no_request_takes_are_not_wanted() -> None:

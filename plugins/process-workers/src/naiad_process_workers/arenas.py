@@ -219,7 +219,7 @@ class ReadArenas:
 
         `lent(arena, offset, size)` are the bytes of a block of this process's own that the other one has.
         """
-        self._read_only = not writable
+        self.writable = writable
         self._lent = lent
         self.freed: deque[tuple[int, int]] = deque()
         self._maps: dict[int, tuple[np.ndarray, int]] = {}  # with its address
@@ -250,7 +250,7 @@ class ReadArenas:
         if mapping is None or offset < 0 or offset + size > mapping.nbytes:
             raise LinkBrokenError(f"there is no block of {size} bytes at {offset} of arena {number}")
         interface = {
-            "data": (address + offset, self._read_only),
+            "data": (address + offset, not self.writable),
             "shape": shape,
             "typestr": dtype.str,
             "version": 3,

@@ -1,67 +1,40 @@
 """The bytes of messages: values and groups of tensors, in a fixed form that both processes know; nothing is pickled.
 
 A body is a sequence of items, each of which fills a multiple of 16 bytes. A group of tensors begins with a head that
-says their names, datatypes and shapes, and has a label: whatever else is the same in all messages of a kind. Both
-processes keep the heads that they have seen, so that a group takes one look-up to write and one to read. The payload of
-a small tensor stands in the message, that of a larger one in a block of an arena.
+says their names, datatypes and shapes, and has a label: whatever else is the same in all messages of a kind. After the
+head stands how many rows of payloads follow: small tensors of the same form, as the requests of a batch mostly have
+them, share a head. The payload of a small tensor stands in the message, that of a larger one in a block of an arena.
 """
 
 import struct
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from naiad.errors import InvalidArgumentError
 from naiad_process_workers.arenas import ReadArenas
 from naiad_process_workers.connection import Connection
 from naiad_process_workers.frames import LinkBrokenError
+from naiad_process_workers.groups import (
+    ITEM,
+    LENGTH,
+    PADS,
+    SMALLEST_BLOCK,
+    Form,
+    Group,
+    GroupTensor,
+    Label,
+    form_of,
+    group_of,
+)
 from naiad_process_workers.values import packed, unpacked
-from naiad_tensors.datatypes import TENSOR_TYPES, wire_name_of
+from naiad_tensors.datatypes import TENSOR_TYPES
 from naiad_tensors.tensors import Tensor, bytes_array, host_array
 
-SMALLEST_BLOCK = 4 << 10
-"""A payload of so many bytes goes into an arena; a smaller one into the message."""
-
-Label = tuple[Any, ...]
-"""Plain values, and tuples of such."""
-
-_ITEM = 16
-_PADS = tuple(b"\0" * size for size in range(_ITEM))
-_LENGTH = struct.Struct("<I")
 _LOCATION = struct.Struct("<QQQ8x")
 _NUMBER = struct.Struct("<Q8x")
-_MOST_HEADS = 4096
-
-
-class _Tensor(NamedTuple):
-    """One tensor of a group. `step` is how far its payload reaches in the message, -1 if that is not known."""
-
-    name: str
-    datatype: str
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    size: int
-    step: int
-
-
-class _Group(NamedTuple):
-    """What a head says."""
-
-    label: Label
-    tensors: tuple[_Tensor, ...]
-
-
-class _Form(NamedTuple):
-    """How a group is written: its head, and for each tensor the padding, None where it is not simply its bytes."""
-
-    head: bytes
-    pads: tuple[bytes | None, ...]
-    datatypes: tuple[str, ...]
-
-
-_forms: dict[tuple[Any, ...], _Form] = {}
-_groups: dict[bytes, _Group] = {}
+_ONE = _NUMBER.pack(1)
+_NO_FORM = Form(b"", (), (), ())
 
 
 class Encoder:
@@ -70,13 +43,17 @@ class Encoder:
     `kept` are arrays that must live until the body is sent.
     """
 
-    __slots__ = ("_connection", "_parts", "kept", "string_bytes")
+    __slots__ = ("_connection", "_count_at", "_form", "_key", "_parts", "_row_end", "_rows", "kept", "string_bytes")
 
     def __init__(self, connection: Connection) -> None:
         self.string_bytes = 0
         self.kept: Sequence[np.ndarray] = ()
         self._connection = connection
         self._parts: list[bytes] = []
+        self._row_end = -1  # the end of the latest row, if another of its form may follow there
+        self._rows = self._count_at = 0
+        self._key: tuple[Any, ...] = ()
+        self._form = _NO_FORM
 
     def numbers(self, form: struct.Struct, *values: Any) -> None:
         """Numbers of a form that fills items."""
@@ -85,7 +62,7 @@ class Encoder:
     def value(self, value: Any) -> None:
         """A plain value: see `values`. Raises TypeError for others."""
         content = packed(value)
-        self._parts.append(_LENGTH.pack(len(content)) + content + _PADS[-(4 + len(content)) % _ITEM])
+        self._parts.append(LENGTH.pack(len(content)) + content + PADS[-(4 + len(content)) % ITEM])
 
     def tensors(self, label: Label, tensors: Mapping[str, Tensor]) -> None:
         """A group of tensors in host memory."""
@@ -114,18 +91,26 @@ class Encoder:
         return b"".join(self._parts)
 
     def _put(self, key: tuple[Any, ...], arrays: list[np.ndarray]) -> None:
-        form = _forms.get(key)
-        if form is None:
-            form = _form(key)
         parts = self._parts
-        parts.append(form.head)
-        for index, pad in enumerate(form.pads):
+        if self._row_end == len(parts) and key == self._key:
+            form = self._form
+            self._rows += 1
+            parts[self._count_at] = _NUMBER.pack(self._rows)
+        else:
+            self._form = form = form_of(key)
+            self._key = key
+            self._rows, self._count_at = 1, len(parts) + 1
+            self._row_end = -1
+            parts += (form.head, _ONE)
+        if form.row_pads:
+            parts += [array.tobytes() + pad for array, pad in zip(arrays, form.row_pads, strict=True)]
+            self._row_end = len(parts)
+            return
+        for array, pad, datatype in zip(arrays, form.pads, form.datatypes, strict=True):
             if pad is None:
-                self._put_other(arrays[index], form.datatypes[index])
+                self._put_other(array, datatype)
             else:
-                parts.append(arrays[index].tobytes())
-                if pad:
-                    parts.append(pad)
+                parts += (array.tobytes(), pad)
 
     def _put_other(self, array: np.ndarray, datatype: str) -> None:
         """A payload that is large, or not as it is sent."""
@@ -136,7 +121,7 @@ class Encoder:
         if array.dtype != dtype:
             array = array.view(dtype) if datatype == "BF16" else array.astype(dtype)
         if array.nbytes < SMALLEST_BLOCK:
-            self._parts += (array.tobytes(), _PADS[-array.nbytes % _ITEM])
+            self._parts += (array.tobytes(), PADS[-array.nbytes % ITEM])
             return
         if array.flags.c_contiguous and array.flags.aligned:
             location = self._connection.lend(array)
@@ -148,12 +133,12 @@ class Encoder:
         np.copyto(target.view(dtype).reshape(array.shape), array)
 
     def _put_strings(self, elements: list[bytes]) -> None:
-        payload = b"".join([part for each in elements for part in (_LENGTH.pack(len(each)), each)])
+        payload = b"".join([part for each in elements for part in (LENGTH.pack(len(each)), each)])
         size = len(payload)
         self.string_bytes += size
         self._parts.append(_NUMBER.pack(size))
         if size < SMALLEST_BLOCK:
-            self._parts += (payload, _PADS[-size % _ITEM])
+            self._parts += (payload, PADS[-size % ITEM])
         else:
             self._block(size)[:] = np.frombuffer(payload, np.uint8)
 
@@ -191,47 +176,77 @@ class Decoder:
         content = self._body[at + 4 : at + 4 + length]
         if not content or len(content) < length:
             raise LinkBrokenError("a message is too short")
-        self._at = at + 4 + length + -(4 + length) % _ITEM
+        self._at = at + 4 + length + -(4 + length) % ITEM
         return unpacked(content)
 
     def tensors(self) -> tuple[Label, dict[str, Tensor]]:
-        """The label and the tensors of a group; the arrays are read-only views on the body or on a block."""
-        group, arrays = self._arrays()
-        tensors = {}
-        for each, array in zip(group.tensors, arrays, strict=True):
-            name = each.name
-            tensors[name] = Tensor(name, each.datatype, each.shape, array)
-        return group.label, tensors
+        """The label and the tensors of a group of one row."""
+        label, (tensors,) = self.tensor_rows(1)
+        return label, tensors
 
-    def outputs(self) -> tuple[Label, dict[str, np.ndarray]]:
-        """The label and the arrays of a group."""
-        group, arrays = self._arrays()
-        return group.label, {each.name: array for each, array in zip(group.tensors, arrays, strict=True)}
+    def tensor_rows(self, most: int) -> tuple[Label, list[dict[str, Tensor]]]:
+        """The label and the tensors of a group of 1 to `most` rows; the arrays are views on the body or on a block."""
+        group, rows = self._rows(most)
+        result = []
+        for arrays in rows:
+            tensors = {}
+            for each, array in zip(group.tensors, arrays, strict=True):
+                name = each.name
+                tensors[name] = Tensor(name, each.datatype, each.shape, array)
+            result.append(tensors)
+        return group.label, result
 
-    def _arrays(self) -> tuple[_Group, list[np.ndarray]]:
+    def output_rows(self, most: int) -> tuple[Label, list[dict[str, np.ndarray]]]:
+        """The label and the arrays of a group of 1 to `most` rows, as `tensor_rows`."""
+        group, rows = self._rows(most)
+        names = group.names
+        return group.label, [dict(zip(names, arrays, strict=True)) for arrays in rows]
+
+    def _rows(self, most: int) -> tuple[Group, Iterable[Sequence[np.ndarray]]]:
         body, at = self._body, self._at
         head = body[at : at + int.from_bytes(body[at : at + 4], "little")]
-        group = _groups.get(head)
-        if group is None:
-            group = _group(head)
-        at += len(head)
-        arrays = []
+        group = group_of(head)
+        self._at = at + len(head)
+        (count,) = self.numbers(_NUMBER)
         try:
-            for each in group.tensors:
-                step = each.step
-                if step >= 0:
-                    arrays.append(np.ndarray(each.shape, each.dtype, body, at))
-                    at += step
-                else:
-                    self._at = at
-                    arrays.append(self._other(each))
-                    at = self._at
+            if count == 1:
+                return group, (self._row(group),)
+            if not 1 <= count <= most or group.row < 0:
+                raise LinkBrokenError(f"a group of tensors claims {count} rows")
+            return group, zip(*self._columns(group, count), strict=True)
         except (TypeError, ValueError, OverflowError) as error:
             raise LinkBrokenError("a tensor is not all there") from error
-        self._at = at
-        return group, arrays
 
-    def _other(self, tensor: _Tensor) -> np.ndarray:
+    def _row(self, group: Group) -> list[np.ndarray]:
+        """The arrays of a single row."""
+        body, at = self._body, self._at
+        arrays = []
+        for each in group.tensors:
+            if each.step >= 0:
+                arrays.append(np.ndarray(each.shape, each.dtype, body, at))
+                at += each.step
+            else:
+                self._at = at
+                arrays.append(self._other(each))
+                at = self._at
+        self._at = at
+        return arrays
+
+    def _columns(self, group: Group, count: int) -> list[np.ndarray]:
+        """For each tensor an array over all rows, which may be written to if this process may write to what it reads.
+
+        Then it is copied here, all rows in one, since the body may not be written to.
+        """
+        at, row = self._at, group.row
+        self._at = at + count * row
+        columns = []
+        for each in group.tensors:
+            column = np.ndarray((count, *each.shape), each.dtype, self._body, at, (row, *each.strides))
+            columns.append(column.copy() if self._arenas.writable else column)
+            at += each.step
+        return columns
+
+    def _other(self, tensor: GroupTensor) -> np.ndarray:
         if tensor.datatype != "BYTES":
             return self._block(tensor.size, tensor.dtype, tensor.shape)
         (size,) = self.numbers(_NUMBER)
@@ -239,7 +254,7 @@ class Decoder:
             content = self._block(size, np.dtype(np.uint8), (size,)).tobytes()
         else:
             content = self._body[self._at : self._at + size]
-            self._at += size + -size % _ITEM
+            self._at += size + -size % ITEM
         return _strings(tensor.name, content, tensor.shape)
 
     def _block(self, size: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
@@ -247,66 +262,6 @@ class Decoder:
         if claimed != size:
             raise LinkBrokenError(f"a tensor has {claimed} bytes, not {size}")
         return self._arenas.array(number, offset, size, dtype, shape)
-
-
-def _form(key: tuple[Any, ...]) -> _Form:
-    """How the tensors of that key are written: a label, and the name, datatype or dtype, and shape of each.
-
-    Raises InvalidArgumentError for a dtype without a datatype.
-    """
-    label = packed(key[0])
-    parts, pads, datatypes = [_LENGTH.pack(len(label)), label], [], []
-    for name, kind, shape in zip(key[1::3], key[2::3], key[3::3], strict=True):
-        datatype = kind if isinstance(kind, str) else _wire_name(name, kind)
-        tensor_type = TENSOR_TYPES[datatype]
-        content = packed((str(name), datatype, shape))
-        parts += (_LENGTH.pack(len(content)), content)
-        size = tensor_type.itemsize * int(np.prod(shape, dtype=object))
-        plain = tensor_type.itemsize and size < SMALLEST_BLOCK and (kind is datatype or kind == tensor_type.dtype)
-        pads.append(_PADS[-size % _ITEM] if plain else None)
-        datatypes.append(datatype)
-    content = b"".join(parts)
-    padding = -(8 + len(content)) % _ITEM
-    head = struct.pack("<II", 8 + len(content) + padding, len(datatypes)) + content + _PADS[padding]
-    if len(_forms) >= _MOST_HEADS:
-        _forms.clear()
-    form = _forms[key] = _Form(head, tuple(pads), tuple(datatypes))
-    return form
-
-
-def _wire_name(name: str, dtype: np.dtype) -> str:
-    try:
-        return wire_name_of(dtype)
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"output '{name}': {error}") from error
-
-
-def _group(head: bytes) -> _Group:
-    """What a head says. Raises LinkBrokenError."""
-    try:
-        _, count = struct.unpack_from("<II", head)
-        at, values = 8, []
-        for _ in range(1 + count):
-            (length,) = _LENGTH.unpack_from(head, at)
-            values.append(unpacked(head[at + 4 : at + 4 + length]))
-            at += 4 + length
-        label = tuple(tuple(each) if isinstance(each, list) else each for each in values[0])
-        group = _Group(label, tuple(_tensor(*each) for each in values[1:]))
-    except (struct.error, KeyError, TypeError, ValueError) as error:
-        raise LinkBrokenError(f"a group of tensors cannot be read: {error}") from error
-    if len(_groups) >= _MOST_HEADS:
-        _groups.clear()
-    _groups[head] = group
-    return group
-
-
-def _tensor(name: str, datatype: str, dims: list[int]) -> _Tensor:
-    kind, shape = TENSOR_TYPES[datatype], tuple(dims)
-    if not isinstance(name, str) or any(not isinstance(dim, int) or dim < 0 for dim in shape):
-        raise ValueError(f"tensor '{name}' of shape {shape}")
-    size = kind.itemsize * int(np.prod(shape, dtype=object))
-    inline = kind.itemsize and size < SMALLEST_BLOCK
-    return _Tensor(name, datatype, kind.dtype, shape, size, size + -size % _ITEM if inline else -1)
 
 
 def _strings(name: str, content: bytes, shape: tuple[int, ...]) -> np.ndarray:

@@ -20,7 +20,8 @@ from naiad_kit.busy_wait import BusyWait
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, Memory
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
-from naiad_process_workers.messages import MANY_STRINGS, Kind, batch_in, put_answer, put_error
+from naiad_process_workers.messages import MANY_STRINGS, Kind, batch_in, put_answer
+from naiad_process_workers.remote_errors import put_error
 from naiad_process_workers.remote_senders import RemoteSender, SenderState
 
 _logger = logging.getLogger("naiad.model")

@@ -12,8 +12,9 @@ from naiad.errors import NaiadError, WorkerDiedError
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError, broken
-from naiad_process_workers.messages import Kind, answer_in, error_in, put_batch, reply_in
+from naiad_process_workers.messages import Kind, answer_in, put_batch, reply_in
 from naiad_process_workers.process import ModelProcess, held
+from naiad_process_workers.remote_errors import error_in
 
 
 class ProcessInstance:

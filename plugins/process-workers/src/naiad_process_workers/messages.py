@@ -2,18 +2,21 @@
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, fields
+from dataclasses import fields
 from enum import IntEnum
 from typing import Any
 
-from naiad import errors
+import numpy as np
+
 from naiad.backend import Answer, Batch, Reply, Reschedule
 from naiad.batch import Sender
-from naiad.errors import ConfigError, InternalError, ModelFailedError, NaiadError, Problem, UnavailableError
+from naiad.errors import ModelFailedError, NaiadError
 from naiad.foreign_errors import describe_error
 from naiad.types import Request, Response
-from naiad_process_workers.codec import Decoder, Encoder, Label
+from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.frames import LinkBrokenError
+from naiad_process_workers.groups import Label
+from naiad_process_workers.remote_errors import error_in, put_error
 from naiad_process_workers.remote_trace import RemoteTrace, trace_value
 from naiad_tensors.ragged import BatchLayout
 
@@ -77,17 +80,6 @@ class Kind(IntEnum):
     """Why the instance is not ready, "" when it is."""
 
 
-class RemoteError(Exception):
-    """An exception of a model in another process, which is not an error of Naiad's."""
-
-
-class _RemoteTraceback(Exception):  # noqa: N818 - it stands in front of the error in a log
-    """The traceback in the other process, as the cause of the error here."""
-
-    def __str__(self) -> str:
-        return f"\n\n{self.args[0]}"
-
-
 _BATCH = struct.Struct("<IB11x")
 _ANSWER = struct.Struct("<qqIB11x")
 _EXTRAS = (
@@ -147,15 +139,20 @@ def batch_in(
     """Read the batch of that number for that model."""
     count, own = decoder.numbers(_BATCH)
     outputs = frozenset(decoder.value()) if own else None
-    requests, sizes = [], []
+    requests: list[Request] = []
+    sizes: list[int] = []
     trace: RemoteTrace | None = None
-    for index in range(count):
-        request, size = request_in(decoder, model)
-        if isinstance(request.trace, RemoteTrace):
-            request.trace.number, request.trace.index = number, index
-            trace = trace or request.trace
-        requests.append(request)
-        sizes.append(size)
+    while len(requests) < count:
+        (size, requested, has_extras), rows = decoder.tensor_rows(count - len(requests))
+        for inputs in rows:
+            request = Request(model, inputs, requested=requested)
+            if has_extras:
+                _read_extras(decoder, request)
+                if isinstance(request.trace, RemoteTrace):
+                    request.trace.number, request.trace.index = number, len(requests)
+                    trace = trace or request.trace
+            requests.append(request)
+            sizes.append(size)
     batch = RemoteBatch(requests, sizes, open_sender, layout, outputs)
     batch.trace = trace
     return batch
@@ -183,19 +180,23 @@ def put_request(encoder: Encoder, request: Request, size: int = 1) -> None:
         encoder.value(extras)
 
 
-def request_in(decoder: Decoder, model: str) -> tuple[Request, int]:
-    """Read a request to that model, and its batch size."""
-    (size, requested, has_extras), inputs = decoder.tensors()
+def request_in(decoder: Decoder, model: str) -> Request:
+    """Read a request to that model."""
+    (_, requested, has_extras), inputs = decoder.tensors()
     request = Request(model, inputs, requested=requested)
     if has_extras:
-        extras = decoder.value()
-        trace = extras.pop("trace", None)
-        request.trace = None if trace is None else RemoteTrace(*trace)
-        for name, value in extras.items():
-            if name not in _PLAIN:
-                raise LinkBrokenError(f"a request has '{name}'")
-            setattr(request, name, value)
-    return request, size
+        _read_extras(decoder, request)
+    return request
+
+
+def _read_extras(decoder: Decoder, request: Request) -> None:
+    extras = decoder.value()
+    trace = extras.pop("trace", None)
+    request.trace = None if trace is None else RemoteTrace(*trace)
+    for name, value in extras.items():
+        if name not in _PLAIN:
+            raise LinkBrokenError(f"a request has '{name}'")
+        setattr(request, name, value)
 
 
 def put_answer(encoder: Encoder, answer: Answer, batch: Batch) -> None:
@@ -218,8 +219,15 @@ def answer_in(decoder: Decoder, batch: Batch) -> Answer:
     """Read the answer to a batch, which gets the times of its execution."""
     batch.input_done_ns, batch.infer_done_ns, count, whole = decoder.numbers(_ANSWER)
     if whole:
-        return decoder.outputs()[1]
-    return [reply_in(decoder) for _ in range(count)]
+        return decoder.output_rows(1)[1][0]
+    replies: list[Reply | NaiadError | Reschedule | None] = []
+    while len(replies) < count:
+        label, rows = decoder.output_rows(count - len(replies))
+        if label == _REPLY:
+            replies += [Reply(outputs) for outputs in rows]
+        else:
+            replies += [_reply(decoder, label, outputs) for outputs in rows]
+    return replies
 
 
 def put_reply(encoder: Encoder, reply: Any) -> None:
@@ -248,7 +256,12 @@ def put_reply(encoder: Encoder, reply: Any) -> None:
 
 def reply_in(decoder: Decoder) -> Reply | NaiadError | Reschedule | None:
     """Read a reply, an error, a Reschedule or None."""
-    label, outputs = decoder.outputs()
+    label, (outputs,) = decoder.output_rows(1)
+    return _reply(decoder, label, outputs)
+
+
+def _reply(decoder: Decoder, label: Label, outputs: dict[str, np.ndarray]) -> Reply | NaiadError | Reschedule | None:
+    """What has that label and these outputs; the rest of it is read."""
     if label == _REPLY:
         return Reply(outputs)
     if label == _PARAMETERS:
@@ -282,48 +295,6 @@ def response_in(decoder: Decoder) -> Response:
     return Response(
         model, version, number, outputs, parameters, final, error if isinstance(error, NaiadError) else None
     )
-
-
-def put_error(encoder: Encoder, error: BaseException, traceback: str = "") -> None:
-    """Write an error; one of Naiad's keeps its class and what it says, of another the name of the class is kept."""
-    known = isinstance(error, NaiadError)
-    text = str(error) if known else describe_error(error)
-    detail = getattr(error, "retry_after", None)
-    if isinstance(error, ConfigError):
-        detail = [astuple(problem) for problem in error.problems]
-    encoder.value([_class_of(error) if known else "", text, type(error).__name__, traceback, detail])
-
-
-def error_in(decoder: Decoder) -> Exception:
-    """Read an error."""
-    known, text, name, traceback, detail = decoder.value()
-    error: Exception
-    if known:
-        kind = getattr(errors, str(known), InternalError)
-        error = _error(kind if isinstance(kind, type) and issubclass(kind, NaiadError) else InternalError, text, detail)
-    else:
-        prefix = f"{name}: "
-        kind = type(str(name), (RemoteError,), {"__module__": "builtins"})
-        error = kind(text.removeprefix(prefix)) if text != name else kind()
-    if traceback:
-        error.__cause__ = _RemoteTraceback(traceback)
-    return error
-
-
-def _class_of(error: BaseException) -> str:
-    """The nearest class of `naiad.errors`: those of plugins may be unknown in the other process."""
-    for each in type(error).__mro__:
-        if getattr(errors, each.__name__, None) is each:
-            return str(each.__name__)
-    return "InternalError"
-
-
-def _error(kind: type[NaiadError], text: str, detail: Any) -> NaiadError:
-    if issubclass(kind, ConfigError):
-        return kind([Problem(*problem) for problem in detail])
-    if issubclass(kind, UnavailableError):
-        return kind(text, detail)
-    return kind(text)
 
 
 def _put_outputs(encoder: Encoder, label: Label, outputs: Mapping[str, Any]) -> None:

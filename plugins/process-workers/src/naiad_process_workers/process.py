@@ -24,7 +24,8 @@ from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, Memory
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
 from naiad_process_workers.memory_groups import MemoryGroup, MemoryGroups
-from naiad_process_workers.messages import LINK_LOST, Kind, error_in
+from naiad_process_workers.messages import LINK_LOST, Kind
+from naiad_process_workers.remote_errors import error_in
 from naiad_process_workers.services import ControlLink
 
 _logger = logging.getLogger("naiad.model")

@@ -11,7 +11,8 @@ from typing import Any
 from naiad.types import Request, Response
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection
-from naiad_process_workers.messages import Kind, error_in, put_request, response_in
+from naiad_process_workers.messages import Kind, put_request, response_in
+from naiad_process_workers.remote_errors import error_in
 
 FindRequests = Callable[[Sequence[Request]], tuple[int, list[int]]]
 """The number of the execution of these requests and their indices in it; (0, []) when it is over."""

@@ -32,8 +32,9 @@ from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection
 from naiad_process_workers.executor import Executions, Executor
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
-from naiad_process_workers.messages import ENDED_BY_MODEL, LINK_LOST, Kind, put_error
+from naiad_process_workers.messages import ENDED_BY_MODEL, LINK_LOST, Kind
 from naiad_process_workers.priority import LoadPriority, is_large, lower_for_good
+from naiad_process_workers.remote_errors import put_error
 from naiad_process_workers.remote_services import Caller, RemoteCalls, RemoteLog, RemoteMetrics
 from naiad_tensors.ragged import layout_of
 

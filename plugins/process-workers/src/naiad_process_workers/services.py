@@ -17,7 +17,8 @@ from naiad_kit.model_metrics import registry_of
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError, broken
-from naiad_process_workers.messages import Kind, put_error, put_response, request_in
+from naiad_process_workers.messages import Kind, put_response, request_in
+from naiad_process_workers.remote_errors import put_error
 from naiad_process_workers.remote_trace import RemoteTrace
 
 _logger = logging.getLogger("naiad.model")
@@ -117,7 +118,7 @@ class ControlLink:
         name, arguments = decoder.value()
         try:
             if name in ("infer", "stream"):
-                request, _ = request_in(decoder, str(decoder.value()))
+                request = request_in(decoder, str(decoder.value()))
                 request.trace = self._trace_of(request.trace)
                 self._ask_model(number, name, self._calls_for(*arguments), request)
             elif name in ("ready", "load", "unload"):

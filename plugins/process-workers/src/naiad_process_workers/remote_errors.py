@@ -1,0 +1,62 @@
+"""Errors in messages: those of Naiad keep their class, exceptions of a model their name and traceback."""
+
+from dataclasses import astuple
+from typing import Any
+
+from naiad import errors
+from naiad.errors import ConfigError, InternalError, NaiadError, Problem, UnavailableError
+from naiad.foreign_errors import describe_error
+from naiad_process_workers.codec import Decoder, Encoder
+
+
+class RemoteError(Exception):
+    """An exception of a model in another process, which is not an error of Naiad's."""
+
+
+class _RemoteTraceback(Exception):  # noqa: N818 - it stands in front of the error in a log
+    """The traceback in the other process, as the cause of the error here."""
+
+    def __str__(self) -> str:
+        return f"\n\n{self.args[0]}"
+
+
+def put_error(encoder: Encoder, error: BaseException, traceback: str = "") -> None:
+    """Write an error; one of Naiad's keeps its class and what it says, of another the name of the class is kept."""
+    known = isinstance(error, NaiadError)
+    text = str(error) if known else describe_error(error)
+    detail = getattr(error, "retry_after", None)
+    if isinstance(error, ConfigError):
+        detail = [astuple(problem) for problem in error.problems]
+    encoder.value([_class_of(error) if known else "", text, type(error).__name__, traceback, detail])
+
+
+def error_in(decoder: Decoder) -> Exception:
+    """Read an error."""
+    known, text, name, traceback, detail = decoder.value()
+    error: Exception
+    if known:
+        kind = getattr(errors, str(known), InternalError)
+        error = _error(kind if isinstance(kind, type) and issubclass(kind, NaiadError) else InternalError, text, detail)
+    else:
+        prefix = f"{name}: "
+        kind = type(str(name), (RemoteError,), {"__module__": "builtins"})
+        error = kind(text.removeprefix(prefix)) if text != name else kind()
+    if traceback:
+        error.__cause__ = _RemoteTraceback(traceback)
+    return error
+
+
+def _class_of(error: BaseException) -> str:
+    """The nearest class of `naiad.errors`: those of plugins may be unknown in the other process."""
+    for each in type(error).__mro__:
+        if getattr(errors, each.__name__, None) is each:
+            return str(each.__name__)
+    return "InternalError"
+
+
+def _error(kind: type[NaiadError], text: str, detail: Any) -> NaiadError:
+    if issubclass(kind, ConfigError):
+        return kind([Problem(*problem) for problem in detail])
+    if issubclass(kind, UnavailableError):
+        return kind(text, detail)
+    return kind(text)
