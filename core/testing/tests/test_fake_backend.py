@@ -1,6 +1,7 @@
 """The published fake backend: served, steered and asked."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -55,6 +56,22 @@ def test_executions_wait_while_the_fake_is_held(tmp_path):
 
     assert executed_while_held == []
     assert response.outputs["OUTPUT"].array.tolist() == [5]
+
+
+def test_executions_that_were_held_before_do_not_count():
+    backend = FakeBackend(answer=lambda _: None)
+    backend.hold()
+    earlier = threading.Thread(target=backend.run, args=[None])
+    earlier.start()
+    backend.wait_until_held()
+    backend._held.release()  # as if the test had not waited for it
+    backend.release()
+    earlier.join()
+
+    backend.hold()
+
+    with pytest.raises(TimeoutError, match="no execution waits"):
+        backend.wait_until_held(timeout=0.01)
 
 
 def test_the_fake_is_not_ready_when_it_says_so(tmp_path):

@@ -49,7 +49,9 @@ class FakeBackend:
         return repository / name
 
     def hold(self) -> None:
-        """Make executions wait."""
+        """Make executions wait; those that were held before count no more for `wait_until_held()`."""
+        while self._held.acquire(blocking=False):
+            pass
         self._open.clear()
 
     def release(self) -> None:

@@ -28,6 +28,8 @@ from .conftest import mirror
 PAYLOAD_BYTES = 1 << 20
 RUNS = 8
 MOST_KEPT = RUNS // 2 * PAYLOAD_BYTES
+ROUNDS = 3
+"""Calls that keep their messages do so in each round; the read buffers of grpcio's core grow by some MB once."""
 QUEUE = "dynamic_batching { default_queue_policy { max_queue_size: 1 } }"
 ENDS_AT_ERROR = (("triton_grpc_error", "true"),)
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
@@ -280,11 +282,15 @@ def requests_until(closed, sent):
 @pytest.mark.parametrize(("act", "status"), OUTCOMES.values(), ids=OUTCOMES.keys())
 def test_no_outcome_of_a_call_keeps_its_messages(caller, act, status):
     statuses = {act(caller) for _ in range(2)}  # fills caches and buffers
-    before = allocated_bytes()
+    kept = []
 
-    statuses |= {act(caller) for _ in range(RUNS)}
+    while len(kept) < ROUNDS and min(kept, default=MOST_KEPT) >= MOST_KEPT:
+        before = allocated_bytes()
+        statuses |= {act(caller) for _ in range(RUNS)}
+        is_freed(before, lambda: caller.call(b"", "ServerLive"))
+        kept.append(allocated_bytes() - before)
 
-    assert is_freed(before, lambda: caller.call(b"", "ServerLive")), f"{allocated_bytes() - before} bytes are kept"
+    assert min(kept) < MOST_KEPT, f"rounds of {RUNS} calls keep {kept} bytes"
     assert statuses == {status}
 
 
