@@ -194,7 +194,7 @@ def test_the_process_reads_what_the_server_writes(alone: bool, kind: Kind) -> No
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     instance = instance_over(here)
     instance.attach()
-    instance.alone = alone
+    instance.comes_alone(alone)
     other = Connection(there, Memory())
 
     instance.execute(Batch([Request("m", {"x": Tensor.of("x", np.arange(3000))})], [1]))

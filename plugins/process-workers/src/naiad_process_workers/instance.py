@@ -35,7 +35,7 @@ class ProcessInstance:
         ready: bool,
         sequences: bool,
     ) -> None:
-        self.alone = False  # the request that is executed next came alone
+        self._alone = False
         self.concurrency = concurrency
         self.process = process
         self.work = work
@@ -78,6 +78,10 @@ class ProcessInstance:
     def attach(self) -> None:
         """`execute` returns futures from now on, which `take` sets."""
         self._attached = True
+
+    def comes_alone(self, alone: bool) -> None:
+        """Say whether the batch that is executed next is a single request that came alone."""
+        self._alone = alone
 
     def take(self, frame: Frame) -> None:
         """Take what the process sends. Raises LinkBrokenError for what is out of order."""
@@ -136,7 +140,7 @@ class ProcessInstance:
             if request.cancelled:
                 request.on_cancelled()
         try:
-            self.work.send(Kind.EXECUTE_ALONE if self.alone else Kind.EXECUTE, number, encoder.body())
+            self.work.send(Kind.EXECUTE_ALONE if self._alone else Kind.EXECUTE, number, encoder.body())
         except LinkClosedError:
             if not self._attached:
                 raise self.lost(process.end()) from None

@@ -56,6 +56,7 @@ class ProcessWorker(InstanceWorker[ItemT]):
         self._busy_wait = BusyWait(_SECONDS_FOR_ANSWERS)
         self._since = 0.0
         self._is_looking = False
+        self._is_alone = False  # the latest batch is a small request that came while nothing was in flight
         self._is_idle = True  # nothing has been sent since the last batch in flight was answered
 
     def begin(self) -> None:
@@ -75,7 +76,8 @@ class ProcessWorker(InstanceWorker[ItemT]):
         limit = instance.process.limits.execution
         if limit:
             self._limits[item] = self.loop.call_later(limit, self._overdue, instance, limit)
-        instance.alone = alone
+        self._is_alone = alone
+        instance.comes_alone(alone)
         if self._queued or size > _MOST_BYTES_ON_LOOP:
             self._queued += 1
             self._inbox.put(item)
@@ -119,7 +121,7 @@ class ProcessWorker(InstanceWorker[ItemT]):
         if self.in_flight:
             return
         self._is_idle = True
-        if self._instance is not None and self._instance.alone:
+        if self._is_alone:
             self._awake.responded()
         if self._is_stopping and not self._is_over:
             self._inbox.put(None)
