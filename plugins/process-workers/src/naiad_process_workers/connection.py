@@ -112,13 +112,15 @@ class Connection:
         `kept` are arrays whose locations it has; the caller has them until this returns.
         """
         with self._lock:
-            if self.memory.read.freed:
-                self._put_freed()
-            if self._writer.waiting or self._is_writing:
-                self._writer.put(kind, number, body)
-                self._flush()
-            else:
-                self._send_alone(kind, number, body)
+            freed = self._freed() if self.memory.read.freed else b""
+            if not self._writer.waiting and not self._is_writing:
+                content = frame_bytes(kind, number, body)
+                self._send_now(frame_bytes(FREED, 0, freed) + content if freed else content)
+                return
+            if freed:
+                self._writer.put(FREED, 0, freed)
+            self._writer.put(kind, number, body)
+            self._flush()
 
     def put(self, kind: int, number: int, body: bytes, descriptors: tuple[int, ...] = ()) -> None:
         """Write a frame with the next one; the descriptors stay open until it is written."""
@@ -128,8 +130,8 @@ class Connection:
     def flush(self) -> bool:
         """Write what waits; whether all of it was written. Raises LinkClosedError."""
         with self._lock:
-            if self.memory.read.freed:
-                self._put_freed()
+            if self.memory.read.freed and (freed := self._freed()):
+                self._writer.put(FREED, 0, freed)
             return self._flush()
 
     def wait_and_flush(self) -> None:
@@ -220,18 +222,17 @@ class Connection:
             raise LinkBrokenError(f"a frame of kind {frame.kind} cannot be read: {error}") from error
         return True
 
-    def _put_freed(self) -> None:
+    def _freed(self) -> bytes:
+        """The body of a frame that gives back the blocks whose arrays are gone; empty without any."""
         freed = self.memory.read.freed
-        blocks: list[tuple[int, int]] = []
+        blocks: list[bytes] = []
         with suppress(IndexError):  # the garbage collector may send amid this, and take the rest
             while freed:
-                blocks.append(freed.popleft())
-        if blocks:
-            self._writer.put(FREED, 0, b"".join(_BLOCK.pack(*block) for block in blocks))
+                blocks.append(_BLOCK.pack(*freed.popleft()))
+        return b"".join(blocks)
 
-    def _send_alone(self, kind: int, number: int, body: bytes) -> None:
-        """Write a frame while no other waits: the usual case."""
-        content = frame_bytes(kind, number, body)
+    def _send_now(self, content: bytes) -> None:
+        """Write frames while no other waits: the usual case."""
         self._is_writing = True
         try:
             count = self.socket.send(content, _AT_ONCE)
