@@ -77,9 +77,10 @@ def test_a_model_that_does_not_serve_is_one_warning_however_often_it_is_requeste
     server.exit_status()
 
     assert (statuses, code) == ({503}, "StatusCode.UNAVAILABLE")
-    warnings = [line for line in server.lines if "has no available versions" in line]
+    warnings = [line for line in server.lines if "HTTP 503: " in line or "gRPC UNAVAILABLE: " in line]
     assert ["HTTP 503" in line for line in warnings] == [True, False]
-    assert "gRPC UNAVAILABLE: Request for unknown model: 'broken' has no available versions" in warnings[1]
+    assert "gRPC UNAVAILABLE: " in warnings[1]
+    assert "'broken'" in warnings[1]
 
 
 def test_a_verbose_log_has_a_line_for_every_refusal(serve: "Serve", tmp_path: Path) -> None:

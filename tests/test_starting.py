@@ -80,7 +80,7 @@ def test_a_server_is_live_and_says_how_far_it_is_while_its_models_load(
     assert (refused.value.code, retry_after) == (503, "1")
     assert reason == '{"error":"the server is STARTING, loading models: 1 of 2"}'
     assert (live, quick, slow[0], unknown) == (200, 200, 503, 404)
-    assert slow[1]["error"] == "Request for unknown model: 'slow' has no available versions: LOADING"
+    assert slow[1]["error"].endswith(": LOADING")
     assert over_grpc == [True, False, health_pb2.HealthCheckResponse.NOT_SERVING, True, 1]
     assert (ask(f"{url}/v2/health/ready")[0], infer(url, "slow", 7)[0]) == (200, 200)
 

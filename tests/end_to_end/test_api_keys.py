@@ -62,7 +62,8 @@ def test_http_answers_401_without_a_key_and_403_to_one_for_other_calls(keyed: Ru
     assert over_http(keyed, echo, {"authorization": "Bearer guess"}, BODY)[0] == 401
     assert keyed.ask("POST", echo, BODY, {}).headers["www-authenticate"] == "Bearer"
     assert over_http(keyed, echo, APP, BODY) == (200, "")
-    assert over_http(keyed, other, APP, BODY) == (403, "the API key 'app' is not for the model 'other'")
+    status, error = over_http(keyed, other, APP, BODY)
+    assert (status, "'app'" in error, "'other'" in error) == (403, True, True)
     assert over_http(keyed, "/v2/models/other/generate", APP, b'{"x": 1}')[0] == 403
     assert over_http(keyed, "/v2/models/echo", APP) == (200, "")
     assert over_http(keyed, "/v2/models/other", APP)[0] == 403
@@ -121,7 +122,8 @@ def test_a_stream_checks_the_key_of_each_request(keyed: Running) -> None:
         until(lambda: len(results) == 2)
         client.stop_stream()
 
-        assert results == ["answered", "the API key 'app' is not for the model 'other'"]
+        answered, refused = results
+        assert (answered, "'app'" in refused, "'other'" in refused) == ("answered", True, True)
         with pytest.raises(InferenceServerException, match="UNAUTHENTICATED"):
             client.get_model_metadata("echo")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import boundaries, privates, words
+from . import boundaries, privates, wording, words
 from .circles import circles
 from .imports import between_packages, graph
 from .workspace import ROOT, Member, Module, members
@@ -61,6 +61,7 @@ def measure(pure: Iterable[str], root: Path = ROOT) -> Iterator[Figure]:
     known = [module.name for module in modules]
     yield _listed("imports of naiad._* by tests of others", boundaries.private_in_tests(beside, known))
     yield _listed("private names of others in tests", privates.of_others_in_tests(workspace, beside))
+    yield _listed("messages asserted in several test files", wording.repeated(modules, beside))
     yield _listed("callbacks that are set from outside", privates.callbacks_from_outside(modules))
     yield _listed("imports of an upper layer of naiad by a lower one", boundaries.upward(workspace, edges))
     yield _listed(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from . import boundaries, privates, words
+from . import boundaries, privates, wording, words
 from .__main__ import complaints, main
 from .circles import circles
 from .figures import Budget, Figure, budgets, measure, settings
@@ -188,6 +188,42 @@ def test_tests_name_nothing_private_of_other_members(source: str, names: list[st
     beside.path.write_text("class C:\n    _mine = 1")
 
     assert privates.of_others_in_tests(made, [file, beside]) == [f"{file.name}:{name}" for name in names]
+
+
+def test_a_message_is_asserted_in_one_test_file(tmp_path: Path) -> None:
+    source = (
+        '"""The queue of model is full."""\n\ndef refuse(model):\n    return f"the queue of model {model!r} is full"\n'
+    )
+    made = workspace(
+        tmp_path, {"plugins/one/naiad_one/queue.py": source, "plugins/two/naiad_two/a.py": "a = 'it is full'"}
+    )
+    asserting = {
+        "one/tests/test_queue.py": "assert message == \"the queue of model 'm' is full\"",
+        "two/tests/test_a.py": "with raises(QueueFullError, match=r\"^the queue of model 'n'\"):\n    pass",
+        "two/tests/test_b.py": 'assert "it is full" in message, "the queue of model is full"',
+        "two/tests/test_c.py": '@mark.parametrize("text", ["the queue of a", "the queue of (model"])\ndef f(): ...',
+    }
+    for name, text in asserting.items():
+        tests = tmp_path / "plugins" / name
+        tests.parent.mkdir(exist_ok=True)
+        tests.write_text(text)
+
+    files = [Module(f"plugins/{name}", tmp_path / "plugins" / name) for name in asserting]
+
+    (message,) = wording.repeated([module for member in made for module in member.modules], files)
+    words, _, hits = message.partition(": ")
+    assert words == "the queue of model"
+    assert hits.split() == [f"plugins/{name}:1" for name in asserting if "test_b" not in name]
+
+
+def test_a_phrase_of_two_messages_may_be_asserted_anywhere(tmp_path: Path) -> None:
+    texts = {name: f'{name} = "it must be a number: {name}"' for name in ("a", "b")}
+    made = workspace(tmp_path, {f"plugins/one/naiad_one/{name}.py": text for name, text in texts.items()})
+    paths = [tmp_path / f"test_{name}.py" for name in texts]
+    for path in paths:
+        path.write_text('assert "it must be a number" in message')
+
+    assert wording.repeated(made[0].modules, [Module(path.name, path) for path in paths]) == []
 
 
 def test_callbacks_are_set_by_nobody_but_the_object_itself(tmp_path: Path) -> None:

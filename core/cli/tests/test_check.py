@@ -98,11 +98,7 @@ def test_every_invalid_value_is_reported_with_its_position(tmp_path: Path) -> No
         ("", None, "version policy"),
         ("", "unreadable", "beads.txt cannot be read"),
         ("", "many", "ValueError: invalid literal"),
-        (
-            'backend: "abacus"',
-            "4",
-            "needs the backend 'abacus', which no installed plugin offers (Installed backends: beads.)",
-        ),
+        ('backend: "abacus"', "4", "(Installed backends: beads.)"),
         ("dynamic_batching {}", "4", "naiad-scheduler-dynamic"),
         (
             'output { name: "x" data_type: TYPE_FP32 dims: [4] label_filename: "labels.txt" }',

@@ -180,7 +180,7 @@ def test_json_lines_without_a_model_have_no_such_keys_and_keep_a_traceback_in_on
 
 
 def test_an_unknown_format_is_answered_with_the_formats() -> None:
-    with pytest.raises(InvalidArgumentError, match="'xml'; the formats are default, ISO8601 and json"):
+    with pytest.raises(InvalidArgumentError, match=r"'xml'; .* default, ISO8601 and json"):
         formatter("xml")
 
 

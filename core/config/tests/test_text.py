@@ -256,9 +256,10 @@ def test_mistakes_in_the_entries_of_a_map_are_named():
     with pytest.raises(ConfigError) as caught:
         parse_text(text)
 
-    assert [problem.message for problem in caught.value.problems] == [
-        "unknown key 'valu'",
-        "expected a string in quotes, found '3'",
+    unknown, unquoted, *others = (problem.message for problem in caught.value.problems)
+    assert unknown == "unknown key 'valu'"
+    assert unquoted.endswith(", found '3'")
+    assert others == [
         "expected an entry '{ key: … value: … }'",
         "'key' is given more than once",
         "'key' is given more than once",

@@ -18,7 +18,7 @@ def problems_of(text, **options):
     ("text", "path", "phrase"),
     [
         ("oldest { preferred_batch_size: 0 }", "oldest.preferred_batch_size[0]", "batch size must be positive for m"),
-        ("oldest { preferred_batch_size: 9 }", "oldest.preferred_batch_size[0]", "<= max batch size for m"),
+        ("oldest { preferred_batch_size: 9 }", "oldest.preferred_batch_size[0]", "<= max batch size"),
         ("oldest { max_candidate_sequences: -1 }", "oldest.max_candidate_sequences", "must not be negative"),
         (
             "direct { minimum_slot_utilization: 1.5 }",

@@ -69,13 +69,13 @@ def test_overload_is_one_warning_for_each_model_and_kind(
 ) -> None:
     for number in range(1000):
         for model in ("a", "b"):
-            text = f"Exceeds maximum queue size of model '{model}': {number}"
+            text = f"the queue of model '{model}' is full: {number}"
             failures.record(QueueFullError(text), 503, text)
         failures.record(DeadlineExceededError("model 'a' was late"), 504, "model 'a' was late")
 
     assert [(line.levelname, line.getMessage()) for line in caplog.records] == [
-        ("WARNING", "HTTP 503: Exceeds maximum queue size of model 'a': 0"),
-        ("WARNING", "HTTP 503: Exceeds maximum queue size of model 'b': 0"),
+        ("WARNING", "HTTP 503: the queue of model 'a' is full: 0"),
+        ("WARNING", "HTTP 503: the queue of model 'b' is full: 0"),
         ("WARNING", "HTTP 504: model 'a' was late"),
     ]
 

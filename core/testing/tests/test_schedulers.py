@@ -113,7 +113,7 @@ class Remembers(Pile):
         (Reverses, "which came later in the same lane"),
         (GivesNoReason, "without a reason"),
         (TimesOutAtOnce, "its deadline is None"),
-        (SendsTheSameAgain, "which does not wait"),
+        (SendsTheSameAgain, "does not wait"),
         (Remembers, "two different logs"),
     ],
 )

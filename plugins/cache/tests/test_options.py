@@ -59,7 +59,7 @@ def test_a_password_is_not_repeated() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("fake", "no plugin offers the cache 'fake'"),
+        ("fake", "the cache 'fake'"),
         ("local", "It comes with naiad-cache-local: pip install"),
         ("redis", "It comes with naiad-cache-redis: pip install"),
     ],

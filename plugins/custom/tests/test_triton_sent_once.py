@@ -34,8 +34,8 @@ def test_a_model_that_answers_once_may_do_so_by_its_sender(folder, body):
             "more than one response",
         ),
         ("return [None]", "Expected an 'InferenceResponse' object .* found type 'NoneType'"),
-        ("requests[0].get_response_sender()\nreturn [None]", "dropped the response sender"),
-        ("requests[0].get_response_sender().send(response(5))", "dropped the response sender"),
+        ("requests[0].get_response_sender()\nreturn [None]", "response sender"),
+        ("requests[0].get_response_sender().send(response(5))", "response sender"),
         ("return None", "Expected a list"),
     ],
 )

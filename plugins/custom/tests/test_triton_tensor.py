@@ -137,7 +137,7 @@ def test_a_name_is_text_or_bytes_in_utf_8(make):
     with pytest.raises(UnicodeDecodeError):
         make(b"\xff", array)
     for name in (None, 5):
-        with pytest.raises(TypeError, match=r"the name of a pb_utils\.Tensor must be a str, not"):
+        with pytest.raises(TypeError, match=r"the name of a pb_utils\.Tensor .* a str, not"):
             make(name, array)
 
 

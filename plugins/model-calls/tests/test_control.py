@@ -147,7 +147,7 @@ async def test_the_event_loop_waits_for_no_load(tmp_path: Path) -> None:
         models = models_of(calling.contexts["double"])
 
         for ask in (models.load, models.unload, models.ready):
-            with pytest.raises(UnsupportedError, match="nothing could answer meanwhile"):
+            with pytest.raises(UnsupportedError, match="on the event loop"):
                 ask("double")
 
 

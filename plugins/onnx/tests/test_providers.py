@@ -129,10 +129,11 @@ def test_an_accelerator_that_the_build_lacks_is_reported_with_its_package():
     with pytest.raises(UnsupportedError) as caught:
         providers_for(config, RunSettings(), "CPU", 0, CPU_BUILD)
 
-    assert str(caught.value) == (
-        "model 'm' asks for the execution accelerator 'openvino', and this build of ONNX Runtime has no "
-        "OpenVINOExecutionProvider (it has AzureExecutionProvider, CPUExecutionProvider); pip uninstall onnxruntime, "
-        "which has the same module, and pip install 'naiad-onnx[openvino]'"
+    message = str(caught.value)
+    assert message.startswith("model 'm' asks for the execution accelerator 'openvino', ")
+    assert "no OpenVINOExecutionProvider (it has AzureExecutionProvider, CPUExecutionProvider)" in message
+    assert message.endswith(
+        "pip uninstall onnxruntime, which has the same module, and pip install 'naiad-onnx[openvino]'"
     )
 
 

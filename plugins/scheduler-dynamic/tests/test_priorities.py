@@ -4,6 +4,7 @@ import pytest
 
 from naiad.scheduler import DropReason, Ticket
 from naiad_config import ModelQueuePolicy, TimeoutAction
+from naiad_scheduler_dynamic.reasons import Reason
 from naiad_testing.history import Arrival
 from naiad_testing.simulation import simulate
 
@@ -62,7 +63,7 @@ def test_a_request_of_a_higher_level_goes_before_a_batch_that_waits(batcher, bat
 
     log = simulate(scheduler, arrivals, 0.0005)
 
-    assert batches(log) == [(2 * MS, (3,), "next request does not fit"), (5 * MS, (1, 2), "delay expired")]
+    assert batches(log) == [(2 * MS, (3,), Reason.NEXT_TOO_LARGE), (5 * MS, (1, 2), "delay expired")]
 
 
 def test_the_delay_counts_from_the_oldest_request_of_all_levels(batcher, batches):

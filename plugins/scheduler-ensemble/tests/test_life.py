@@ -33,7 +33,7 @@ async def test_an_ensemble_needs_a_version_folder_that_may_be_empty(chain: Parts
     (chain.root / "e" / "1").rmdir()
 
     async with explicit(chain) as server:
-        with pytest.raises(InvalidArgumentError, match="version policy"):
+        with pytest.raises(InvalidArgumentError, match="at least one version must be available"):
             await server.load("e")
 
 
@@ -143,7 +143,7 @@ async def test_an_ensemble_of_itself_is_a_circle(chain: Parts) -> None:
     chain.join("g", "A", "B", "g A=A -> B=B")
 
     async with explicit(chain) as server:
-        with pytest.raises(InvalidArgumentError, match="circular dependency between ensembles: g -> g"):
+        with pytest.raises(InvalidArgumentError, match="g -> g"):
             await server.load("g")
 
 
@@ -188,7 +188,7 @@ async def test_ensemble_is_no_scheduler_that_a_model_may_ask_for(chain: Parts) -
     chain.write("one", f'{config} parameters {{ key: "scheduler" value {{ string_value: "ensemble" }} }}')
 
     async with chain.serving() as server:
-        assert "no plugin offers the scheduler 'ensemble'; installed schedulers: default." in reason(server, "one")
+        assert "scheduler 'ensemble'; installed schedulers: default." in reason(server, "one")
 
 
 async def test_an_unknown_model_is_still_unknown(chain: Parts) -> None:

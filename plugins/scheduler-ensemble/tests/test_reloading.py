@@ -48,10 +48,10 @@ async def test_a_model_that_comes_back_otherwise_leaves_its_ensembles_out_and_sa
 async def test_a_reload_of_an_ensemble_that_fails_keeps_the_old_one(chain: Parts) -> None:
     async with explicit(chain, "*") as server:
         chain.join("e", "A", "C", "missing x=A -> y=C")
-        with pytest.raises(InvalidArgumentError, match="not available or ambiguous: missing"):
+        with pytest.raises(InvalidArgumentError, match=": missing"):
             await server.load("e")
 
-        assert "the last reload failed" in reason(server, "e")
+        assert "missing" in reason(server, "e")
         assert await infer(server, ask("e", 1)) == {"C": 12}
         chain.functions["ten"] = plus(20)
         (chain.root / "ten" / "1" / "weights").write_text("new")

@@ -141,7 +141,7 @@ async def test_an_output_that_a_step_leaves_out_and_another_needs_is_an_error(ch
     chain.join("o", "A", "D", "two x=A -> y=B z=C", "add a=B b=C -> y=D")
 
     async with chain.serving() as server:
-        with pytest.raises(Exception, match=r"^in ensemble 'o', \[request id: r1\] unexpected deadlock, at least one"):
+        with pytest.raises(Exception, match=r"^in ensemble 'o', \[request id: r1\] unexpected deadlock"):
             await server.infer(ask("o", id="r1"))
 
 
@@ -151,9 +151,7 @@ async def test_batches_cross_to_models_without_them_and_back(chain: Parts) -> No
 
     async with chain.serving() as server:
         response = await server.infer(ask("b", 1, rows=1))
-        with pytest.raises(
-            InvalidArgumentError, match=r"^in ensemble 'b', unexpected shape for input 'x' for model 'one'"
-        ):
+        with pytest.raises(InvalidArgumentError, match=r"^in ensemble 'b', .* input 'x' for model 'one'"):
             await server.infer(ask("b", 1, rows=2))
 
     assert response.outputs["D"].shape == (1, 4)

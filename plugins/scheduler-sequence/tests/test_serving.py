@@ -109,7 +109,7 @@ async def test_a_request_of_no_sequence_is_informed_what_it_lacks(tmp_path, back
 async def test_a_sequence_that_gets_no_slot_in_time_is_refused_while_the_instance_is_busy(tmp_path, backend):
     async with serving(tmp_path, backend, "oldest { max_candidate_sequences: 1 }") as server:
         first = await held(server, backend, step(1, "+-"))
-        with pytest.raises(QueueTimeoutError, match="sequence has been expired"):
+        with pytest.raises(QueueTimeoutError):
             await server.infer(step(2, "+", timeout_microseconds=1))
         backend.release()
         await first

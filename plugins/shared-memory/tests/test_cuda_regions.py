@@ -95,7 +95,7 @@ def test_a_use_lies_within_its_region(memory, offset, byte_size):
 def test_an_output_that_does_not_fit_is_an_error(memory, gpus):
     memory.register_cuda("r", HANDLE, 0, 32)
 
-    with pytest.raises(InvalidArgumentError, match=r"for output 'OUT' \(2 bytes\) should be at least 3 bytes"):
+    with pytest.raises(InvalidArgumentError, match=r"'OUT' \(2 bytes\) .* 3 bytes"):
         memory.region("r").write(0, 2, [b"abc"], "OUT")
 
     assert gpus.memory[0] == 0

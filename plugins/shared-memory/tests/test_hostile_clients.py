@@ -67,7 +67,7 @@ def test_a_pipe_instead_of_a_segment_does_not_hold_the_server_up(memory, make_se
     pipe.unlink()
     os.mkfifo(pipe.path)
 
-    with pytest.raises(InvalidArgumentError, match="not a shared memory segment"):
+    with pytest.raises(InvalidArgumentError, match="memory segment"):
         register(memory, pipe)
 
 
@@ -121,10 +121,10 @@ def test_an_offset_and_a_size_that_overflow_are_reported(memory, make_segment, o
 @pytest.mark.parametrize(
     ("offset", "byte_size", "message"),
     [
-        (32, 0, "Invalid offset for"),
+        (32, 0, "Invalid offset for shared memory region: 'r'"),
         (LARGEST, 1, "Invalid offset for"),
         (-1, 1, "Invalid offset for"),
-        (0, 33, "Invalid offset [+] byte size"),
+        (0, 33, "Invalid offset [+] byte size for shared memory region: 'r'"),
         (31, 2, "Invalid offset [+] byte size"),
         (0, -1, "Invalid offset [+] byte size"),
         (0, LARGEST, "Invalid offset [+] byte size"),
@@ -149,9 +149,10 @@ def test_an_output_that_does_not_fit_is_not_written_at_all(memory, make_segment)
     segment = make_segment()
     region = register(memory, segment)
 
-    with pytest.raises(
-        InvalidArgumentError, match=r"for output 'OUT' \(4 bytes\) should be at least 5 bytes to hold the results"
-    ):
+    message = (
+        r"size specified with the request for output 'OUT' \(4 bytes\) should be at least 5 bytes to hold the results"
+    )
+    with pytest.raises(InvalidArgumentError, match=message):
         region.write(0, 4, [b"abc", b"de"], "OUT")
 
     assert segment.content == bytes(range(64))

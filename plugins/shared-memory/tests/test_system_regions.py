@@ -171,7 +171,7 @@ def test_clients_may_not_register_unless_the_option_says_so(make_segment):
         lambda: memory.unregister("system", "r"),
         lambda: memory.unregister("cuda"),
     ):
-        with pytest.raises(UnsupportedError, match=r"disabled.*'--allow-client-shm=true'"):
+        with pytest.raises(UnsupportedError, match=r"Client shared memory is disabled\. .*'--allow-client-shm=true'"):
             forbidden()
     assert memory.status("system") == []
 

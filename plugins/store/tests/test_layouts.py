@@ -67,9 +67,7 @@ def test_one_model_without_a_name_is_refused_with_what_to_add() -> None:
 
 
 def test_several_model_files_are_refused_by_name() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"several model files, a.onnx, b.onnx; name the one to serve, s3://buc"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"several model files, a.onnx, b.onnx; .* s3://bucket/a.onnx"):
         links("b.onnx", "a.onnx")
 
 

@@ -267,5 +267,5 @@ async def test_a_model_that_was_loaded_since_the_listing_can_be_loaded_again_whi
 
 
 def test_a_server_without_the_plugin_says_what_to_install(bucket: Bucket) -> None:
-    with pytest.raises(NotFoundError, match=r"no plugin offers the repository scheme 's3'.* pip install 'naiad-store'"):
+    with pytest.raises(NotFoundError, match=r"the repository scheme 's3'.* pip install 'naiad-store'"):
         Server(model_repository=[bucket.url], plugins=[FakeBackend()])

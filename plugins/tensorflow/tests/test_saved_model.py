@@ -88,7 +88,8 @@ def test_a_sparse_tensor_has_no_datatype_and_the_error_says_what_to_do(workbench
     with pytest.raises(ConfigError) as raised:
         workbench.load(signature("sparse") + tensors)
 
-    assert "input 's' of the model is float32 (coo_sparse), for which there is no datatype" in str(raised.value)
+    assert "input 's' " in str(raised.value)
+    assert "float32 (coo_sparse)" in str(raised.value)
     assert "export the model with dense tensors" in str(raised.value)
 
 

@@ -85,17 +85,24 @@ def test_a_budget_of_weights_is_read():
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "reason"),
+    ("key", "value"),
     [
-        ("execution_context_allocation_strategy", "LAZY", "it must be STATIC or ON_PROFILE_CHANGE"),
-        ("weight_streaming_budget", "much", "it must be a whole number"),
-        ("weight_streaming_budget", "-1", "it must not be negative"),
+        ("execution_context_allocation_strategy", "LAZY"),
+        ("weight_streaming_budget", "much"),
+        ("weight_streaming_budget", "-1"),
     ],
 )
-def test_a_parameter_that_is_invalid_is_refused(key, value, reason):
+def test_a_parameter_that_is_invalid_is_refused(key, value):
     ((path, message, _),) = problems(parameter(key, value))
 
-    assert (path, message) == (f"parameters[{key}]", f"'{key}' cannot be '{value}': {reason}")
+    assert path == f"parameters[{key}]"
+    assert message.startswith(f"'{key}' cannot be '{value}': ")
+
+
+def test_the_refusal_of_a_strategy_names_those_there_are():
+    ((_, message, _),) = problems(parameter("execution_context_allocation_strategy", "LAZY"))
+
+    assert message.endswith("STATIC or ON_PROFILE_CHANGE")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_controls_and_states_of_a_program_are_known_by_names_and_numbers(workben
 def test_a_program_that_cannot_batch_says_so(workbench, models):
     workbench.export(models.Identity(), (torch.ones(2, 3),))
 
-    with pytest.raises(ConfigError, match=r"does not support batching .* 'x' has shape \[2,3\]"):
+    with pytest.raises(ConfigError, match=r"support batching .* 'x' has shape \[2,3\]"):
         workbench.load("max_batch_size: 4")
 
 
@@ -93,7 +93,7 @@ def test_results_that_are_no_tensors_are_left_out(workbench, models):
     workbench.export(models.WithNothing(), (torch.ones(2, 3),))
 
     assert [each.name for each in workbench.complete().output] == ["OUTPUT__1"]
-    with pytest.raises(ConfigError, match="'OUTPUT__0' of the model is NoneType, for which there is no datatype"):
+    with pytest.raises(ConfigError, match=r"'OUTPUT__0' .* NoneType"):
         workbench.load(tensor_entry("output", "OUTPUT__0", "FP32", "2, 3"))
 
 

@@ -183,7 +183,7 @@ def raising(batch: Batch) -> Answer:
         (raising, "ZeroDivisionError: not with zeros"),
         (lambda batch: {"OUTPUT": np.zeros(2)}, "model 'm' produced FP64 for output 'OUTPUT'"),
         (lambda batch: [InvalidArgumentError("too cold")], "too cold"),
-        (lambda batch: [], "answered a batch of 1 requests with 0 replies"),
+        (lambda batch: [], "0 replies"),
     ],
     ids=["raises", "wrong answer", "error reply", "too few"],
 )

@@ -234,5 +234,5 @@ def test_a_model_is_not_ready_before_it_has_said_so(running: Running) -> None:
     first = running.ask("GET", "/v2/models/slow_to_say/ready")
     silent.unlink()
 
-    assert (first.status, first.error.split(": ", 1)[0]) == (400, "Model version not ready")
+    assert first.status == 400
     until(lambda: running.ask("GET", "/v2/models/slow_to_say/ready").status == 200)

@@ -73,4 +73,4 @@ async def test_buckets_of_a_metric_that_there_is_not_are_warned_of_once(
     async with running(tmp_path, backend):
         recorded = [record.getMessage() for record in caplog.records if "nv_requests" in record.getMessage()]
 
-    assert [text.partition(":")[0] for text in recorded] == ["model 'n' sets the buckets of 'nv_requests' in vain"]
+    assert ["model 'n' " in text for text in recorded] == [True]

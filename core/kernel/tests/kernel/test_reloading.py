@@ -147,9 +147,7 @@ async def test_an_unloaded_model_takes_no_more_requests(tmp_path: Path, backend:
     async with explicit(tmp_path, backend) as server:
         await server.load("m")
         await server.unload("m")
-        with pytest.raises(
-            ModelNotReadyError, match="Request for unknown model: 'm' has no available versions: unloaded"
-        ):
+        with pytest.raises(ModelNotReadyError, match=r"'m' .*: unloaded"):
             await server.infer(request("m", 1))
         await until(lambda: server.index() == UNLOADED)
         assert server.ready().ready

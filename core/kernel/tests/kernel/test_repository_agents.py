@@ -70,7 +70,7 @@ async def test_a_model_whose_agent_is_not_installed_is_not_loaded(tmp_path: Path
             await server.infer(request("guarded", 1))
         (entry,) = [entry for entry in server.index() if entry.name == "guarded"]
 
-    assert "no plugin offers the repository agent 'janitor'; installed repository agents: none." in entry.reason
+    assert "the repository agent 'janitor'; installed repository agents: none." in entry.reason
     assert not any("guarded" in event for event in backend.events)
 
 

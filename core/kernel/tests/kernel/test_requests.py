@@ -146,4 +146,4 @@ def test_requests_share_a_batch_only_with_the_same_values_in_a_shape_tensor() ->
 def test_a_shape_tensor_has_no_batch_dimension() -> None:
     message = refusal(SHAPE_TENSOR, request(A=floats(1, 1), S=np.zeros((1, 2), dtype=np.int32)))
 
-    assert "unexpected shape for input 'S' for model 'm'. Expected [2], got [1,2]" in message
+    assert "input 'S' for model 'm'. Expected [2], got [1,2]" in message

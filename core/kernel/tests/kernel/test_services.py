@@ -156,7 +156,7 @@ async def test_a_service_that_does_not_stop_is_given_up(tmp_path: Path, caplog: 
         await stopping
 
     assert events[-2:] == ["stop within 1", "stop fake"]
-    assert "the service 'other' did not end within 1.5 s and is given up" in caplog.text
+    assert "the service 'other' did not end within 1.5 s" in caplog.text
 
 
 def test_two_services_of_one_name_are_refused_naming_both_plugins(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ async def test_isolation_without_its_plugin_is_refused_with_what_to_install(
         (entry,) = server.index()
         assert (entry.state == "READY") is loads
         if not loads:
-            assert "no plugin offers the worker 'process'; installed workers: thread." in entry.reason
+            assert "the worker 'process'; installed workers: thread." in entry.reason
             assert "It comes with naiad-process-workers: pip install" in entry.reason
 
 

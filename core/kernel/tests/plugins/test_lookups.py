@@ -67,7 +67,7 @@ def test_a_backend_whose_plugin_was_skipped_is_answered_with_the_reason(install:
 def test_a_name_that_is_not_known_is_answered_with_every_skipped_plugin() -> None:
     registry = PluginRegistry.of([MisspeltPlugin()])
 
-    with pytest.raises(NotFoundError, match="Plugin 'MisspeltPlugin' was skipped: there is no hook naiad_backend;"):
+    with pytest.raises(NotFoundError, match=r"Plugin 'MisspeltPlugin' was skipped: .* naiad_backend;"):
         registry.backend("abacus")
 
 

@@ -142,7 +142,7 @@ def test_each_entry_of_a_batch_has_its_classes(encoder):
 def test_what_has_no_classes_is_refused(encoder):
     source = Response("m", 1, "", {"Y": Tensor.of("Y", np.array([True]))})
 
-    with pytest.raises(InvalidArgumentError, match="class result not available for output 'Y'"):
+    with pytest.raises(InvalidArgumentError, match="output 'Y'"):
         encoder.encode(source, ResponseForm({"Y": OutputForm(classes=1)}))
 
 

@@ -259,10 +259,10 @@ def test_a_wrong_request_is_refused_with_what_is_wrong(document, message):
         (binary(), bytes(4), "unexpected size for input 'X', expecting 4 additional bytes for model 'm'"),
         (binary(), bytes(9), "unexpected additional input data for model 'm'"),
         (binary(size=12), bytes(12), "input byte size mismatch for input 'X' for model 'm'. Expected 8, got 12"),
-        (binary("S", "BYTES", (1,), 3), b"\x01\x00\x00", "incomplete string length indicator for inference input 'S'"),
-        (binary("S", "BYTES", (1,), 5), b"\x02\x00\x00\x00a", "incomplete string data for inference input 'S'"),
-        (binary("S", "BYTES", (2,), 5), b"\x01\x00\x00\x00a", "expected 2 string elements for inference input 'S'"),
-        (binary("S", "BYTES", (1,), 8), bytes(8), "unexpected number of string elements 2 for inference input 'S'"),
+        (binary("S", "BYTES", (1,), 3), b"\x01\x00\x00", "expecting 4 bytes but only 3"),
+        (binary("S", "BYTES", (1,), 5), b"\x02\x00\x00\x00a", "length 2 but only 1 bytes"),
+        (binary("S", "BYTES", (2,), 5), b"\x01\x00\x00\x00a", "expected 2 string elements"),
+        (binary("S", "BYTES", (1,), 8), bytes(8), "string elements 2"),
     ],
 )
 def test_bytes_that_do_not_fit_their_description_are_refused(input_, content, message):

@@ -98,7 +98,7 @@ def test_a_library_for_another_machine_is_refused(workbench, compiler):
     content[18:20] = (22).to_bytes(2, "little")
     path.write_bytes(content)
 
-    with pytest.raises(InvalidArgumentError, match="it was built for s390x, and this server runs on "):
+    with pytest.raises(InvalidArgumentError, match="s390x"):
         workbench.complete()
 
 
@@ -160,7 +160,7 @@ def test_a_missing_dependency_is_reported_in_the_loaders_words_with_the_next_ste
     with pytest.raises(InvalidArgumentError) as refused:
         workbench.complete()
 
-    assert "the loader says: libabsent.so: cannot open shared object file" in str(refused.value)
+    assert "the loader says: libabsent.so: " in str(refused.value)
     assert "put it beside 'libcustom.so' and link with -Wl,-rpath,'$ORIGIN'; `ldd " in str(refused.value)
 
 

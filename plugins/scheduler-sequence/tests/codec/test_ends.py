@@ -120,7 +120,7 @@ async def test_a_scheduler_that_fails_ends_all_sequences(drive: Drive) -> None:
         (DropReason.LOST, "", UnavailableError, "the sequence must start anew"),
         (
             DropReason.TIMEOUT,
-            "its time is over: no slot was free",
+            "its time is over: no slot",
             QueueTimeoutError,
             "its time is over",
         ),
