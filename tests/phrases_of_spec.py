@@ -2,7 +2,7 @@
 """Which test holds which error: the words of Triton that clients and scripts look for, by the tests.
 
 `<...>`, single capitals and `...` stand for values. Not here are the errors of what Naiad does not have (frontends of
-other protocols, agents that check repositories), the help of metrics, and lines of the log.
+other protocols, agents that check repositories, libraries of backends), the help of metrics, and lines of the log.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +25,7 @@ IN_THESE_WORDS: Mapping[str, Sequence[str]] = {
         "… specifies invalid or unsupported gpu id 42. GPUs with at least the minimum required CUDA compute compatibility of 6.000000 are: …",
     ),
     "core/config/tests/test_validation.py::test_dynamic_batching_rules": (
+        "… must be <= max batch size for <m>",
         "dynamic batching preferred size must be <= max batch size for <m>",
         "dynamic batching preferred size must be positive for <m>",
         "default priority level must be in range [1, N] for <m>",
@@ -43,6 +44,7 @@ IN_THESE_WORDS: Mapping[str, Sequence[str]] = {
         "backend library name '<r>' escapes backend directory",
     ),
     "core/config/tests/test_validation.py::test_instance_rules": (
+        "instance group <g> of model <m> has kind KIND_CPU but specifies one or more GPUs",
         'Resource "R" is present as both global and device-specific resource in the model configuration.',
         "… has kind KIND_MODEL but specifies one or more GPUs",
     ),
@@ -58,7 +60,6 @@ IN_THESE_WORDS: Mapping[str, Sequence[str]] = {
         "instance group should not be specified for ensemble '<e>'",
         "optimization should not be specified for ensemble '<e>'",
         "model_warmup can not be specified for ensemble '<e>'",
-        "instance group <g> of model <m> has kind KIND_CPU but specifies one or more GPUs",
     ),
     "core/config/tests/test_validation_of_ensembles.py::test_steps_must_connect_inputs_and_outputs": (
         "in ensemble '<e>', <step error>",
@@ -93,7 +94,6 @@ IN_THESE_WORDS: Mapping[str, Sequence[str]] = {
         "sequence batching control tensor must have a name for <m>",
         "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' for CONTROL_SEQUENCE_READY for <m>",
         "… must have exactly 2 entries …",
-        "model input '<x>' must specify 'data_type'",
     ),
     "core/config/tests/test_validation_of_tensors.py::test_a_scalar_needs_batching": (
         "… cannot have empty reshape for non-batching model as scalar tensors are not supported for <m>",
@@ -106,7 +106,7 @@ IN_THESE_WORDS: Mapping[str, Sequence[str]] = {
         "batch input data type must be TYPE_INT32 or TYPE_FP32",
     ),
     "core/config/tests/test_validation_of_tensors.py::test_tensor_rules": (
-        "Python model '<i>' is using the decoupled mode and the execute function must return None.",
+        "model input '<x>' must specify 'data_type'",
         "model input must specify 'name'",
         "model input '<x>' must specify 'dims'",
         "model input '<x>' dimension must be integer >= 1, or -1 to indicate a variable-size dimension for <m>",
@@ -199,12 +199,7 @@ IN_THESE_WORDS: Mapping[str, Sequence[str]] = {
         "unable to find data for input tensor '<x>' for model '<m>' in request.",
         "output '<x>' already exists in request",
         "All input dimensions should be specified for input '<x>' for model '<m>', got [...]",
-        "unexpected number of string elements K for inference input '<x>' for model '<m>', expecting N",
-        "incomplete string length indicator for inference input '<x>' for model '<m>', expecting 4 bytes but only K bytes available. ...",
         "input '<x>' already exists in request",
-    ),
-    "frontends/grpc/tests/codec/test_encoding.py::test_what_has_no_classes_is_refused": (
-        "class result not available for output due to unsupported type '<T>'",
     ),
     "frontends/grpc/tests/codec/test_parameters.py::test_a_negative_number_is_refused": (
         "invalid value for 'priority', expected value >= 0.",
@@ -223,23 +218,10 @@ IN_THESE_WORDS: Mapping[str, Sequence[str]] = {
         "Output can't set both 'shared_memory_region' and 'classification'",
     ),
     "frontends/grpc/tests/codec/test_shared_memory.py::test_contents_beside_a_region_are_refused": (
-        "unsupported datatype TYPE_X for input '<x>' for model '<m>'",
-        "Triton only supports 1 dimensional List of String as input for '<x>' for model '<m>'",
         "unexpected 'content' provided when using shared memory for input tensor '<x>' for model '<m>'",
-        "unable to find backend library '<r>' for model '<m>'",
-    ),
-    "frontends/grpc/tests/codec/test_shared_memory.py::test_references_that_are_invalid_are_refused": (
-        "Invalid offset for shared memory region: '<n>'",
-        "Invalid offset + byte size for shared memory region: '<n>'",
-    ),
-    "frontends/grpc/tests/codec/test_shared_memory.py::test_the_location_of_an_output_is_checked_before_the_model_runs": (
-        "shared memory size specified with the request for output '<x>' (N bytes) should be at least M bytes to hold the results",
     ),
     "frontends/grpc/tests/codec/test_typed_contents.py::test_elements_in_another_field_are_refused": (
         "unexpected explicit tensor data for input tensor '<x>' for model '<m>' of type '<A>', expected datatype '<B>'",
-    ),
-    "frontends/grpc/tests/codec/test_typed_contents.py::test_the_number_of_strings_must_be_that_of_the_shape": (
-        "expected N string elements for inference input '<x>' for model '<m>', got M",
     ),
     "frontends/grpc/tests/codec/test_typed_contents.py::test_typed_contents_beside_raw_ones_are_refused": (
         "contents field must not be specified when using raw_input_contents for '<x>' for model '<m>'",
@@ -269,7 +251,6 @@ IN_THESE_WORDS: Mapping[str, Sequence[str]] = {
     "frontends/http/tests/codec/test_decoding.py::test_bytes_that_do_not_fit_their_description_are_refused": (
         "unexpected size for input '<x>', expecting <n> additional bytes for model '<m>'",
         "unexpected additional input data for model '<m>'",
-        "incomplete string data for inference input ...",
     ),
     "frontends/http/tests/codec/test_decoding.py::test_deep_nesting_is_an_error_and_no_crash": (
         "JSON nesting depth exceeds maximum allowed limit (100)",
@@ -291,9 +272,6 @@ IN_THESE_WORDS: Mapping[str, Sequence[str]] = {
     ),
     "frontends/http/tests/codec/test_shared_memory_mistakes.py::test_a_wrong_request_is_refused_with_what_is_wrong": (
         "But no field is set",
-    ),
-    "frontends/http/tests/connection/test_generate.py::test_generate_takes_the_request_back_when_a_second_response_comes": (
-        '{"error":"generate expects model to produce exactly 1 response, use generate stream for model that generates various number of responses"}',
     ),
     "frontends/http/tests/generate/test_requests.py::test_elements_that_make_no_shape_are_refused": (
         "The schema can not convert input '<x>' to tensor with proper shape",
@@ -320,13 +298,9 @@ IN_THESE_WORDS: Mapping[str, Sequence[str]] = {
     ),
     "frontends/http/tests/test_request_heads.py::test_a_rule_that_is_invalid_is_refused_at_start": (
         "unknown restricted api '<x>'",
-        "api '<x>' can not be specified in multiple config groups",
     ),
     "frontends/http/tests/test_request_heads.py::test_a_version_that_cannot_be_is_refused": (
         "failed to get model version from specified version string '<s>' (details: <stol text>), version should be an integral value > 0",
-    ),
-    "frontends/metrics/tests/test_options.py::test_settings_that_are_invalid_are_refused": (
-        "… must be <= max batch size for <m>",
     ),
     "plugins/custom/tests/test_triton_call_errors.py::test_the_error_of_a_call_keeps_its_code_when_it_is_handed_on": (
         "Model <m2> is using the decoupled. The current BLS request call doesn't support models using the decoupled transaction policy. Please use 'decoupled=True' argument…",
@@ -457,9 +431,6 @@ IN_THESE_WORDS: Mapping[str, Sequence[str]] = {
         "Unable to find system shared memory region: '<n>'",
         "Unable to find cuda shared memory region: '<n>'",
     ),
-    "plugins/tensorrt/tests/test_gpu.py::test_an_output_whose_shape_is_known_after_the_run_is_served": (
-        "ensemble '<e>' depends on '<m>' which has no loaded version. Model '<m>' loading failed with error: …",
-    ),
     "plugins/tensorrt/tests/test_interface.py::test_a_larger_batch_than_the_engine_takes_is_refused": (
         "autofill failed for model '<m>': configuration specified max-batch N but TensorRT engine only supports max-batch K",
     ),
@@ -527,6 +498,40 @@ IN_THESE_WORDS: Mapping[str, Sequence[str]] = {
     ),
     "tests/end_to_end/test_restricted_apis.py::test_the_rpcs_of_a_group_need_its_metadata_and_no_other": (
         "This protocol is restricted, expecting header 'triton-grpc-protocol-<key>'",
+    ),
+    "plugins/custom/tests/test_triton_decoupled.py::test_a_decoupled_model_must_return_none": (
+        "Python model '<i>' is using the decoupled mode and the execute function must return None.",
+    ),
+    "core/kit/tests/frontends/test_classification.py::test_a_datatype_without_classes_is_refused": (
+        "class result not available for output due to unsupported type '<T>'",
+    ),
+    "plugins/torch/tests/test_script.py::test_an_input_without_a_datatype_is_refused": (
+        "unsupported datatype TYPE_X for input '<x>' for model '<m>'",
+    ),
+    "plugins/torch/tests/test_script.py::test_strings_of_more_dimensions_are_refused": (
+        "Triton only supports 1 dimensional List of String as input for '<x>' for model '<m>'",
+    ),
+    "plugins/shared-memory/tests/test_hostile_clients.py::test_a_use_lies_within_its_region_even_if_the_segment_is_longer": (
+        "Invalid offset for shared memory region: '<n>'",
+        "Invalid offset + byte size for shared memory region: '<n>'",
+    ),
+    "plugins/shared-memory/tests/test_hostile_clients.py::test_an_output_that_does_not_fit_is_not_written_at_all": (
+        "shared memory size specified with the request for output '<x>' (N bytes) should be at least M bytes to hold the results",
+    ),
+    "core/kit/tests/test_buffers.py::test_elements_that_do_not_fill_their_content_are_refused": (
+        "incomplete string data for inference input ...",
+        "unexpected number of string elements K for inference input '<x>' for model '<m>', expecting N",
+        "incomplete string length indicator for inference input '<x>' for model '<m>', expecting 4 bytes but only K bytes available. ...",
+        "expected N string elements for inference input '<x>' for model '<m>', got M",
+    ),
+    "frontends/http/tests/generate/test_responses.py::test_another_number_of_responses_is_the_mistake_of_who_asked_for_one": (
+        '{"error":"generate expects model to produce exactly 1 response, use generate stream for model that generates various number of responses"}',
+    ),
+    "core/kit/tests/frontends/test_restrictions.py::test_a_rule_that_protects_nothing_is_refused": (
+        "api '<x>' can not be specified in multiple config groups",
+    ),
+    "plugins/scheduler-ensemble/tests/test_life.py::test_a_model_that_fails_to_load_fails_its_ensembles_with_its_reason": (
+        "ensemble '<e>' depends on '<m>' which has no loaded version. Model '<m>' loading failed with error: …",
     ),
 }
 """What Naiad says has these words, perhaps among more."""

@@ -1,5 +1,6 @@
-"""Every option, RPC, route, name of `pb_utils` and error has a row that names a test, and the test is there."""
+"""Every option, RPC, route, name of `pb_utils` and error has a row that names a test; it is there and has the words."""
 
+import ast
 import inspect
 import re
 from collections.abc import Iterator
@@ -43,6 +44,32 @@ def test_an_error_has_one_row() -> None:
     assert len(phrases) == len(set(phrases))
 
 
+@pytest.mark.parametrize("test", IN_THESE_WORDS)
+def test_a_test_has_words_of_each_error_of_its_row(test: str) -> None:
+    texts = [words_of(text) for text in texts_of(test)]
+
+    missing = [
+        phrase
+        for phrase in IN_THESE_WORDS[test]
+        if not any(f" {row} " in text for row in rows_of(phrase) for text in texts)
+    ]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "has"),
+    [
+        ("input '<x>' came late to model '<m>'", "input 'A' came late to the others", True),
+        ("input '<x>' came late to model '<m>'", "input 'A' came to model 'm'", False),
+        ("invalid '<k>'", r"invalid 'log_info'\.", True),
+        ("expected N bytes of <f>", "of 5 bytes", False),
+    ],
+)
+def test_three_words_in_a_row_are_words_of_an_error(phrase: str, text: str, has: bool) -> None:
+    assert any(f" {row} " in words_of(text) for row in rows_of(phrase)) is has
+
+
 TESTS = {*OPTIONS.values(), *RPCS.values(), *PATHS.values(), *MODEL_API, *IN_THESE_WORDS, *IN_OTHER_WORDS}
 
 
@@ -51,6 +78,38 @@ def test_a_test_that_a_row_names_is_there(test: str) -> None:
     path, _, name = test.partition("::")
 
     assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(), re.MULTILINE)
+
+
+_VALUE = re.compile(r"<[^<>]*>|…|\.\.\.|\b[A-Z]\b|'[^' ]*'|\d+")
+_WORD = re.compile(r"[a-z_]+(?:['-][a-z]+)*")
+
+
+def words_of(text: str) -> str:
+    """The words of a text between spaces, without the values in it."""
+    return f" {' '.join(_WORD.findall(_VALUE.sub(' ', text).lower()))} "
+
+
+def rows_of(phrase: str) -> list[str]:
+    """Each three words that follow one another in a phrase; all that it has where it has fewer."""
+    words = words_of(phrase).split()
+    size = min(3, len(words))
+    return [" ".join(words[start : start + size]) for start in range(len(words) - size + 1)]
+
+
+def texts_of(test: str) -> Iterator[str]:
+    """The texts in a test, in its decorators, and in the constants of its file that it names."""
+    path, _, name = test.partition("::")
+    tree = ast.parse((ROOT / path).read_text())
+    constants: dict[str, ast.stmt] = {}
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign | ast.AnnAssign):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            constants |= {target.id: statement for target in targets if isinstance(target, ast.Name)}
+    (function,) = (each for each in tree.body if getattr(each, "name", "") == name)
+    named = (constants.get(each.id) for each in ast.walk(function) if isinstance(each, ast.Name))
+    for statement in (function, *filter(None, named)):
+        texts = (each.value for each in ast.walk(statement) if isinstance(each, ast.Constant))
+        yield from (text.replace("\\", "") for text in texts if isinstance(text, str))
 
 
 def _names_that_models_import() -> Iterator[str]:
