@@ -131,8 +131,10 @@ class VersionCounters:
 
     def responded(self, index: int, infer_ns: int, output_ns: int, kind: ResponseKind) -> None:
         """A request got its response number `index` (from 0 up), which took so long to compute and to read."""
-        responses, index = self._responses, min(index, _APART)
-        while len(responses) <= index:
+        responses = self._responses
+        if index > _APART:
+            index = _APART
+        while index >= len(responses):
             responses.append(_Responses())
         counted = responses[index]
         counted.counts[kind] += 1

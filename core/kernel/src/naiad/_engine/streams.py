@@ -81,7 +81,7 @@ class ResponseStream:
         self._mark_ns = now_ns
         if final:
             self._closed = True
-        elif self._is_crowded() and self._is_unwanted():
+        elif self._is_unwanted() and self._is_crowded():
             return None  # what a model sends all the same must not pile up
         elif not isinstance(outcome, NaiadError):
             for tensor in outcome.outputs.values():

@@ -200,7 +200,7 @@ def json_content(tensor: Tensor, limit: int = MAX_JSON_OUTPUT, on_thread: bool =
 
 def _json_numbers(flat: np.ndarray, _name: str) -> bytes:
     text = orjson.dumps(flat, option=orjson.OPT_SERIALIZE_NUMPY)
-    if text.find(b"null") >= 0:  # orjson writes values that are not finite so
+    if flat.dtype.kind == "f" and text.find(b"null") >= 0:  # orjson writes values that are not finite so
         values = (str(value) for value in flat)
         return "[{}]".format(",".join(_NOT_FINITE.get(value, value) for value in values)).encode()
     return text
