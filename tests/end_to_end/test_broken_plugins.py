@@ -57,6 +57,18 @@ def test_a_broken_plugin_is_named_and_the_others_serve(
     running.stop()
 
 
+def test_the_hooks_of_start_up_are_called_once(start: Start, repository: Path, installed: Path, tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    note = f"with open({str(calls)!r}, 'a') as file:\n        file.write('called ')"
+    install(installed, "noting", f"import naiad\n@naiad.hookimpl\ndef naiad_backends():\n    {note}\n    return []")
+
+    running = start(PYTHONPATH=str(installed))
+
+    assert running.infer("echo", 1).status == 200
+    assert calls.read_text() == "called "
+    running.stop()
+
+
 def test_a_server_without_a_frontend_says_why_it_has_none(repository: Path, installed: Path) -> None:
     for name in ("naiad_http", "naiad_grpc", "naiad_metrics", "naiad_dashboard"):
         (installed / f"{name}.py").write_text("raise ImportError('a library is missing')")

@@ -164,7 +164,7 @@ def _serve(
         loop = process.get_loop()
         runner = registry.loop_runner(loop, settings)
         run_loop = loop.run_until_complete if runner is None else runner.run
-        end = run_loop(serve(values, status_line, services, runner))
+        end = run_loop(serve(values, registry, status_line, services, runner))
         files.close()
         if end.threads_remain or not flush():
             end_process(end.status)

@@ -41,15 +41,19 @@ class ServerEnd:
 
 
 async def serve(
-    options: Mapping[str, Any], status_line: StatusLine | None, services: Sequence[Named], runner: LoopRunner | None
+    options: Mapping[str, Any],
+    plugins: naiad.PluginRegistry,
+    status_line: StatusLine | None,
+    services: Sequence[Named],
+    runner: LoopRunner | None,
 ) -> ServerEnd:
-    """Serve with these options until a stop signal; with a status line, show progress and the models on it.
+    """Serve with these options and plugins until a stop signal; with a status line, show progress and the models on it.
 
     `services` are those of this process, such as the control of its log; `runner` runs the event loop that this is
     called on, where that is not the main thread alone.
     """
     keys = next((service for service in services if isinstance(service, ApiKeys)), None)
-    server = naiad.Server(options=options, runner=runner, services=services)
+    server = naiad.Server(options=options, plugins=plugins, runner=runner, services=services)
     stop = _stop_signal(server)
     _logger.info("naiad %s serves %s", naiad.__version__, ", ".join(server.settings["model-repository"]))
     loop, limit = asyncio.get_running_loop(), server.settings["watchdog-secs"]

@@ -53,10 +53,10 @@ def compose_preparer(plugins: PluginRegistry, settings: Settings) -> Preparer:
     return Preparer(plugins, settings, services.require, services.find(Metrics), workers, (), sources)
 
 
-def plugins_of(plugins: Sequence[object] | None) -> PluginRegistry:
-    """The installed plugins for None, else exactly these and the kernel's own, which come through the same hooks."""
-    if plugins is None:
-        return PluginRegistry.discover()
+def plugins_of(plugins: Sequence[object] | PluginRegistry | None) -> PluginRegistry:
+    """The installed plugins for None, a registry as it is, else these and the kernel's own, with the same hooks."""
+    if plugins is None or isinstance(plugins, PluginRegistry):
+        return PluginRegistry.discover() if plugins is None else plugins
     from naiad import default_scheduler
 
     return PluginRegistry.of([*plugins, *(own for own in (default_scheduler,) if own not in plugins)])

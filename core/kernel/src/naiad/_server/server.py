@@ -11,6 +11,7 @@ from typing import Any
 
 from naiad import reports
 from naiad._lifecycle.servables import instances_of, label, occupancy_of, readiness_of
+from naiad._plugins.registry import PluginRegistry
 from naiad._server.composition import compose, plugins_of
 from naiad._server.reports import extensions_of, reports_of
 from naiad._server.responses import responses, single_response
@@ -38,16 +39,16 @@ _SECONDS_TO_WRITE = 1.0
 class Server:
     """An inference server, with or without frontends. Use it as `async with Server(model_repository=[...]) as server`.
 
-    `plugins` None takes the installed ones; a list takes exactly these, and the kernel's own. `options` are those of
-    `naiad serve` by name, already as values. `runner` runs the event loop, where its threads may change; `services` are
-    the program's. Raises NaiadError for what does not fit. Every method is for the event loop that called `start`.
+    `plugins` None takes the installed ones, a registry its own; a list takes these and the kernel's own. `options` are
+    those of `naiad serve`, as values. `runner` runs the event loop, where its threads may change; `services` are the
+    program's. Raises NaiadError for what does not fit. Every method is for the event loop that called `start`.
     """
 
     def __init__(
         self,
         *,
         model_repository: Sequence[str | Path] = (),
-        plugins: Sequence[object] | None = None,
+        plugins: Sequence[object] | PluginRegistry | None = None,
         options: Mapping[str, Any] | None = None,
         runner: LoopRunner | None = None,
         services: Sequence[Named] = (),
