@@ -13,7 +13,6 @@ from naiad_cli.main import main
 from naiad_cli.sequences import has_text_ids, signals_of, wants_sequences
 from naiad_config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput
 from naiad_config.text import parse_text
-from naiad_testing.pictures import Signal
 
 
 @pytest.fixture
@@ -234,7 +233,7 @@ def test_what_a_model_is_notified_of_its_sequences_is_read_from_its_configuratio
         '{ name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING } } ] }'
     )
 
-    assert signals_of(config) == [Signal("S", start=True), Signal("ALL", ready=True, end=True)]
+    assert signals_of(config) == {"S": {"start"}, "ALL": {"ready", "end"}}
     assert (wants_sequences(config), has_text_ids(config)) == (True, True)
 
 
@@ -242,4 +241,4 @@ def test_a_model_without_sequences_wants_none() -> None:
     iterative = parse_text("sequence_batching { iterative_sequence: true }")
 
     assert [wants_sequences(each) for each in (ModelConfig(), iterative)] == [False, False]
-    assert signals_of(ModelConfig()) == []
+    assert signals_of(ModelConfig()) == {}

@@ -7,7 +7,7 @@ import pytest
 from naiad.default_scheduler import FifoScheduler
 from naiad_kit.sequences import Row
 from naiad_testing.history import Arrival, Crash, Ended, Log, Sent
-from naiad_testing.pictures import Signal, picture
+from naiad_testing.pictures import picture
 from naiad_testing.simulation import simulate
 from naiad_testing.timeline import Cell, Column, columns_of, timeline
 
@@ -74,8 +74,9 @@ def test_a_batch_that_died_with_its_instance_ends_there():
 
 
 def test_a_picture_has_a_box_for_each_row_in_its_time(two_slots):
-    first, null, second = boxes(picture(two_slots))
+    one, other, first, null, second = boxes(picture(two_slots))
 
+    assert [float(each["x"]) + float(each["width"]) / 2 for each in (one, other)] == [120.0, 530.0]
     assert (first["x"], first["width"]) == ("120.0", "205.0")
     assert (null["x"], null["width"], null["class"]) == ("530.0", "410.0", "n")
     assert (second["x"], second["width"]) == ("530.0", "410.0")
@@ -83,13 +84,13 @@ def test_a_picture_has_a_box_for_each_row_in_its_time(two_slots):
 
 
 def test_a_picture_names_sequences_slots_and_instances(two_slots):
-    words = texts(picture(two_slots, title="Two slots"))
+    words = texts(picture(two_slots))
 
-    assert {"Two slots", "sequence A", "sequence B & C", "instance 0", "slot 0", "slot 1", "A+", "B & C+-"} <= {*words}
+    assert {"sequence A", "sequence B & C", "instance 0", "slot 0", "slot 1", "A+", "B & C+-"} <= {*words}
 
 
 def test_a_picture_shows_what_control_tensors_hold(two_slots):
-    words = texts(picture(two_slots, signals=(Signal("START", start=True), Signal("READY", ready=True))))
+    words = texts(picture(two_slots, signals={"START": {"start"}, "READY": {"ready"}}))
 
     assert words[words.index("START") + 1 :][:2] == ["1", "0 1"]
     assert words[words.index("READY") + 1 :][:2] == ["1", "0 1"]

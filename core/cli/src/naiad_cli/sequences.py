@@ -1,8 +1,7 @@
 """Sequence settings of a model configuration, for `naiad simulate`."""
 
+from collections.abc import Set
 from typing import TYPE_CHECKING
-
-from naiad_testing.pictures import Signal
 
 if TYPE_CHECKING:
     from naiad_config import ModelConfig
@@ -24,18 +23,14 @@ def has_text_ids(config: "ModelConfig") -> bool:
     )
 
 
-def signals_of(config: "ModelConfig") -> list[Signal]:
-    """The tensors of the model that say whether a row is ready, starts or ends."""
+def signals_of(config: "ModelConfig") -> dict[str, Set[str]]:
+    """The tensors of the model that say of a row whether it is ready, starts or ends, each with these flags."""
     from naiad_config import SequenceControlKind as Kind
 
     batching = config.sequence_batching
-    signals = []
+    signals = {}
     for tensor in batching.control_input if batching else ():
         kinds = {control.kind for control in tensor.control} - {Kind.CONTROL_SEQUENCE_CORRID}
         if kinds:
-            start, ready, end = (
-                kind in kinds
-                for kind in (Kind.CONTROL_SEQUENCE_START, Kind.CONTROL_SEQUENCE_READY, Kind.CONTROL_SEQUENCE_END)
-            )
-            signals.append(Signal(tensor.name, start=start, ready=ready, end=end))
+            signals[tensor.name] = {kind.name.removeprefix("CONTROL_SEQUENCE_").lower() for kind in kinds}
     return signals

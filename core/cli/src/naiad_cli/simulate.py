@@ -6,7 +6,7 @@ import math
 import random
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Set
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from naiad_cli.sequences import has_text_ids, signals_of, wants_sequences
 from naiad_cli.tables import print_table
 from naiad_testing.arrivals import DURATION, FORMS, arrivals_of, in_sequences
 from naiad_testing.history import Log
-from naiad_testing.pictures import Signal, picture
+from naiad_testing.pictures import picture
 from naiad_testing.simulation import simulate
 from naiad_testing.summary import Summary, summarise
 from naiad_testing.timeline import timeline
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _draw(file: Path, log: Log, signals: Sequence[Signal]) -> None:
+def _draw(file: Path, log: Log, signals: Mapping[str, Set[str]]) -> None:
     try:
         file.write_text(picture(log, signals=signals), encoding="utf-8")
     except OSError as error:

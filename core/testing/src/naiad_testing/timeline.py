@@ -1,6 +1,6 @@
 """Timeline of a simulation: the requests in each row of each batch, as text or as the data of a picture."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from naiad_testing.history import Ended, Log, Lost, Sent
@@ -16,6 +16,12 @@ class Cell:
     name: str = ""
     start: bool = False
     end: bool = False
+
+    @property
+    def flags(self) -> Set[str]:
+        """What control tensors can say of the row: `ready`, `start`, `end`."""
+        flags = {"ready": bool(self.name), "start": self.start, "end": self.end}
+        return {flag for flag, holds in flags.items() if holds}
 
     @property
     def text(self) -> str:
