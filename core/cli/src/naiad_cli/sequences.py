@@ -28,7 +28,7 @@ def signals_of(config: "ModelConfig") -> dict[str, Set[str]]:
     from naiad_config import SequenceControlKind as Kind
 
     batching = config.sequence_batching
-    signals = {}
+    signals: dict[str, Set[str]] = {}
     for tensor in batching.control_input if batching else ():
         kinds = {control.kind for control in tensor.control} - {Kind.CONTROL_SEQUENCE_CORRID}
         if kinds:

@@ -37,10 +37,12 @@ def picture(log: Log, signals: _Signals | None = None) -> str:
     for y, (label, marks) in zip(range(0, bottom, _ROW), rows, strict=True):
         parts.append(_text(_LEFT - _ROW, y + 16, label, "e") if marks else _text(8, y + 16, label, "b"))
         for start, stop, text, box in marks:
-            width, small = (stop - start) * scale or 16.0, not box or start == stop
-            x = _LEFT + start * scale - (start == stop) * width / 2
+            x, width, height, small = _LEFT + start * scale, (stop - start) * scale, _ROW - 2, not box
+            if start == stop:
+                x, width, height, small = x - 8, 16, 16, True
+            top = y + (_ROW - height) // 2
             if box:
-                parts.append(f'<rect x="{x:.1f}" y="{y + 1}" width="{width:.1f}" height="{_ROW - 2}" {box}/>')
+                parts.append(f'<rect x="{x:.1f}" y="{top}" width="{width:.1f}" height="{height}" {box}/>')
             if width >= (5 if small else 7) * len(text):
                 parts.append(_text(x + width / 2, y + 16, text, "s" if small else "m"))
     return "\n".join((*parts, "</svg>", ""))
