@@ -164,7 +164,7 @@ def test_calls_and_requests_of_streams_over_grpc_have_lines(serve: "Serve", tmp_
 
 
 @pytest.mark.parametrize("transport", ["naiad", "grpcio"])
-def test_a_call_over_grpc_has_its_times_trace_and_sizes_and_one_that_is_cancelled_too(
+def test_a_call_over_grpc_has_its_times_trace_and_sizes_and_one_that_is_late_too(
     serve: "Serve", tmp_path: Path, transport: str
 ) -> None:
     write_model(tmp_path, "echo", ECHO.replace("1]", "-1]"))
@@ -191,7 +191,7 @@ def test_a_call_over_grpc_has_its_times_trace_and_sizes_and_one_that_is_cancelle
     assert lines[0]["received_bytes"] == lines[2]["received_bytes"] < 200 < 2_000_000 < lines[1]["received_bytes"]
     assert lines[0]["sent_bytes"] < 200 < 2_000_000 < lines[1]["sent_bytes"]
     assert (lines[3]["model"], lines[3]["id"]) == ("slow", "late")
-    assert lines[3]["status"] in ("CANCELLED", "DEADLINE_EXCEEDED")  # the client leaves at the deadline of its call
+    assert lines[3]["status"] == "DEADLINE_EXCEEDED"  # although the client leaves then, and may be first
     assert lines[3]["total_us"] > 200_000
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from time import monotonic_ns
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -42,7 +43,8 @@ NOTHING = ("-", "http", "", "", 0, "", 200, 0, 0, "")
 def record_one(log: AccessLog, request_id: str = "a7", operation: str = "POST /v2", model: str = "fraud") -> None:
     """Log a request that began 10 ms ago, waited for 5, and took 3 in a batch of 4."""
     key = ("127.0.0.1:80", "http", operation, model, 2, request_id, 200, 84, 135, TRACE)
-    log.record(Client(), key, monotonic_ns() - 10_000_000, 5_000_000, (1_000, 3_000_000, 2_000), (4, "full"))
+    call = SimpleNamespace(queue_ns=5_000_000, phases=(1_000, 3_000_000, 2_000), joined=(4, "full"))
+    log.record(Client(), key, monotonic_ns() - 10_000_000, call)
 
 
 def record_peer(log: AccessLog, peer: str) -> None:
@@ -107,7 +109,8 @@ def test_what_is_kept_of_one_line_is_not_written_into_the_next() -> None:
             (phases, batch, ""), (phases, batch, ""), (phases, batch, TRACE), (phases, batch, ""), (other, batch, ""),
             (other, (3, "delay"), ""), ((0, 0, 0), (), ""),
         ):  # fmt: skip
-            log.record(client, (*NOTHING[:-1], trace), monotonic_ns(), 0, *times)
+            call = SimpleNamespace(queue_ns=0, phases=times[0], joined=times[1])
+            log.record(client, (*NOTHING[:-1], trace), monotonic_ns(), call)
 
     lines = lines_of("text", record)
 
@@ -177,7 +180,7 @@ def test_too_many_lines_are_dropped_and_counted(
 
 def test_nothing_is_logged_while_it_is_switched_off() -> None:
     def record(log: AccessLog) -> None:
-        for number in range(300):  # more and fewer than are formatted together
+        for number in range(300):
             record_peer(log, f"on{number}")
             if number % 50 == 0:
                 log.switch(False)

@@ -19,14 +19,16 @@ _REASONS = 64
 class Form:
     """How a line is formatted: time, subject, microseconds in all, `queue`, those in the queue, end, trace.
 
-    `time` is a template with `{}` for the time, `queue` the text between the two numbers. `caller` formats the peer,
-    the protocol, the operation (method and path, or the name of the RPC), the model ("" for none) and its version (0
-    for none). `subject` adds to that the id ("" for none), the status (a number over HTTP, a name over gRPC), and the
-    bytes of the request and the answer. `end` formats the microseconds of compute and the batch, `trace` the trace id
-    in a header `traceparent` (W3C Trace Context), "" for none.
+    `time` is the text before the time; `milliseconds` has its last digits and the text after it, for each of a second;
+    `queue` is the text between the two numbers. `caller` formats the peer, the protocol, the operation (method and
+    path, or the name of the RPC), the model ("" for none) and its version (0 for none). `subject` adds to that the id
+    ("" for none), the status (a number over HTTP, a name over gRPC), and the bytes of the request and the answer. `end`
+    formats the microseconds of compute and the batch, `trace` the trace id in a header `traceparent` (W3C Trace
+    Context), "" for none.
     """
 
     time: str
+    milliseconds: tuple[str, ...]
     queue: str
     caller: Callable[[str, str, str, str, int], str]
     subject: Callable[[str, str, int | str, int, int], str]
@@ -49,7 +51,7 @@ class LoggedClient(ABC):
 
     @abstractmethod
     def describe(self, form: Form, key: tuple[Any, ...]) -> None:
-        """Set `subject` and `trace` to those of that request. On any thread, perhaps after the client has left."""
+        """Set `subject` and `trace` to those of that request, and `key`."""
 
 
 def utc(seconds: int) -> str:
@@ -121,7 +123,11 @@ def _reason_as_json(reason: Hashable) -> str:
     return _text_or_null(str(reason))
 
 
+def _milliseconds(after: str) -> tuple[str, ...]:
+    return tuple(f".{number:03d}Z{after}" for number in range(1000))
+
+
 FORMS = {
-    "text": Form("{} ", " queue_us=", _text_caller, _text_subject, _text_end, _text_trace),
-    "json": Form('{{"time":"{}",', ',"queue_us":', _json_caller, _json_subject, _json_end, _json_trace),
+    "text": Form("", _milliseconds(" "), " queue_us=", _text_caller, _text_subject, _text_end, _text_trace),
+    "json": Form('{"time":"', _milliseconds('",'), ',"queue_us":', _json_caller, _json_subject, _json_end, _json_trace),
 }

@@ -16,7 +16,8 @@ LOGGER = "naiad.access"
 LINES = "access_lines"
 """The attribute that marks such a log record, so that formatters add nothing to it."""
 
-NO_PHASES = (0, 0, 0)
+_NO_TIMES: dict[str, Any] = {"queue_ns": 0, "phases": (0, 0, 0), "joined": ()}
+"""What the call of a request that was not executed may lack."""
 
 _SECOND, _MILLISECOND = 1_000_000_000, 1_000_000
 """Nanoseconds."""
@@ -30,15 +31,6 @@ _MOST = 100_000
 _AT_ONCE = 1000
 """The maximum number of lines in one log record."""
 
-_TOGETHER = 64
-"""So many requests are formatted together, by the thread on which the last of them ends: that takes about 0.1 ms."""
-
-Recorded = tuple[LoggedClient, tuple[Any, ...], int, int, int, tuple[int, int, int], tuple[Any, ...]]
-"""A request that has ended: client, key, begin, end, time in the queue, phases, batch; as `AccessLog.record` has them.
-
-All times are nanoseconds, those of begin and end by `time.monotonic_ns()`.
-"""
-
 
 class AccessLog:
     """The access log of a server; `form` is `text` or `json`. Frontends find it with `access_log_of`.
@@ -47,9 +39,8 @@ class AccessLog:
     within a tenth of a second, in the order in which the requests ended. While it is not `enabled` there are no lines,
     and requests cost nothing; `switch` changes that.
 
-    Requests are recorded one by one and formatted 64 at a time, by the thread on which the last of them ends. A thread
-    of the log's own would share the interpreter with it, so that formatting all of them there would save nothing; it
-    formats what is left, ten times a second.
+    A line is formatted where its request ends: a thread of the log's own would share the interpreter with it, and to
+    hand the figures over takes as long as to format them.
     """
 
     name = "access-log"
@@ -59,13 +50,10 @@ class AccessLog:
         self.form = FORMS[form]
         self._followers: list[Callable[[bool], object]] = []
         self._write = write or _log
-        self._recorded: list[Recorded] = []
-        self._most = 0  # recorded requests without an `_act`; 0 while the thread sleeps, so that the next one wakes it
-        self._formatting = threading.Lock()
         self._lines: list[str] = []
-        self._time = (0, "")  # the end of the latest millisecond, and its text
         self._second = (-_SECOND, "")  # the begin of the latest second, and its text
         self._end: tuple[object, object, str] = ((), (), "")  # phases, batch, and the end of a line with these
+        self._is_awake = False  # the thread is going to write what there is
         self._waiting = threading.Event()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="naiad-access-log", daemon=True)
@@ -77,7 +65,6 @@ class AccessLog:
 
     def switch(self, enabled: bool) -> None:
         """Log requests from now on, or none: over HTTP those of connections that are opened later."""
-        self._format(wait=True)
         self.enabled = enabled
         for follow in self._followers:
             follow(enabled)
@@ -87,25 +74,36 @@ class AccessLog:
         self._followers.append(switched)
         switched(self.enabled)
 
-    def record(
-        self,
-        client: LoggedClient,
-        key: tuple[Any, ...],
-        began_ns: int,
-        queue_ns: int = 0,
-        phases: tuple[int, int, int] = NO_PHASES,
-        batch: tuple[Any, ...] = (),
-    ) -> None:
+    def record(self, client: LoggedClient, key: tuple[Any, ...], began_ns: int, call: Any = None) -> None:
         """Log a request that ends now. Never waits; for any thread.
 
-        `client` describes the request `key`. `began_ns` is when its first byte came, by `time.monotonic_ns()`; the
-        others are nanoseconds in the queue and of compute input, infer and output, and the size of its last batch and
-        why that was closed. The requests of one batch have the same `phases` and `batch`.
+        `client` describes the request `key`. `began_ns` is when its first byte came, by `time.monotonic_ns()`. `call`
+        is its `naiad.in_flight.InflightRequest`, for the time in the queue, the phases and the batch, None without one.
         """
-        recorded = self._recorded
-        recorded.append((client, key, began_ns, monotonic_ns(), queue_ns, phases, batch))
-        if len(recorded) > self._most:
-            self._act()
+        if not self.enabled:  # a connection that was opened before goes on recording
+            return
+        form = self.form
+        if key != client.key:
+            client.describe(form, key)
+        ended_ns = monotonic_ns()
+        second_ns, second = self._second
+        if not 0 <= ended_ns - second_ns < _SECOND:
+            second_ns, second = self._next_second(ended_ns)
+        try:
+            queue_ns, phases, batch = call.queue_ns, call.phases, call.joined
+        except AttributeError:  # there is no call, or no instance has executed it
+            queue_ns, phases, batch = (getattr(call, name, none) for name, none in _NO_TIMES.items())
+        last_phases, last_batch, end = self._end
+        if phases is not last_phases or batch is not last_batch:  # the requests of a batch have the same
+            end = form.end(sum(phases) // 1000, batch)
+            self._end = phases, batch, end
+        self._lines.append(
+            f"{second}{form.milliseconds[(ended_ns - second_ns) // _MILLISECOND]}{client.subject}"
+            f"{(ended_ns - began_ns) // 1000}{form.queue}{queue_ns // 1000}{end}{client.trace}"
+        )
+        if not self._is_awake:
+            self._is_awake = True
+            self._waiting.set()
 
     def close(self, seconds: float = 1.0) -> None:
         """Write what waits, within so many seconds, and end."""
@@ -113,60 +111,23 @@ class AccessLog:
         self._waiting.set()
         self._thread.join(seconds)
 
-    def _act(self) -> None:
-        """Format what was recorded, or wake the thread, which does so later."""
-        if self._most:
-            self._format()
-        else:
-            self._most = _TOGETHER
-            self._waiting.set()
-
-    def _format(self, wait: bool = False) -> None:
-        """Format what was recorded. While another thread does so: nothing, or with `wait` what is left after that."""
-        if not self._formatting.acquire(wait):
-            return
-        try:
-            recorded = self._recorded[:]
-            del self._recorded[: len(recorded)]
-            if not self.enabled:  # a connection that was opened before goes on recording
-                return
-            add, queue_us = self._lines.append, self.form.queue
-            until, time = self._time
-            last_phases, last_batch, end = self._end
-            for client, key, began_ns, ended_ns, queue_ns, phases, batch in recorded:
-                if key != client.key:
-                    client.describe(self.form, key)
-                if ended_ns >= until:
-                    until, time = self._next_time(ended_ns)
-                if phases is not last_phases or batch is not last_batch:
-                    last_phases, last_batch, end = phases, batch, self.form.end(sum(phases) // 1000, batch)
-                total_us = (ended_ns - began_ns) // 1000
-                add(f"{time}{client.subject}{total_us}{queue_us}{queue_ns // 1000}{end}{client.trace}")
-            self._time, self._end = (until, time), (last_phases, last_batch, end)
-        finally:
-            self._formatting.release()
-
-    def _next_time(self, now: int) -> tuple[int, str]:
-        """The end of the millisecond of that time, and its text."""
-        began, second = self._second
-        if not 0 <= now - began < _SECOND:
-            offset_ns = time_ns() - monotonic_ns()
-            seconds = (now + offset_ns) // _SECOND
-            began, second = self._second = seconds * _SECOND - offset_ns, utc(seconds)
-        milliseconds = (now - began) // _MILLISECOND
-        return began + (milliseconds + 1) * _MILLISECOND, self.form.time.format(f"{second}.{milliseconds:03d}Z")
+    def _next_second(self, now: int) -> tuple[int, str]:
+        """The begin of the second of that time, and how its lines begin."""
+        offset_ns = time_ns() - monotonic_ns()
+        seconds = (now + offset_ns) // _SECOND
+        self._second = seconds * _SECOND - offset_ns, self.form.time + utc(seconds)
+        return self._second
 
     def _run(self) -> None:
         while not self._over.is_set():
             self._waiting.wait()
             self._over.wait(_DELAY)
             self._waiting.clear()
-            self._most = 0  # before it takes what was recorded, so that nothing is forgotten
+            self._is_awake = False  # before it takes the lines, so that none is forgotten
             self._flush()
         self._flush()
 
     def _flush(self) -> None:
-        self._format(wait=True)
         lines = self._lines
         while lines:
             lost = len(lines) - _MOST
@@ -194,14 +155,6 @@ def address_of(peer: object) -> str:
     if isinstance(peer, tuple) and len(peer) >= 2:
         return f"[{peer[0]}]:{peer[1]}" if ":" in str(peer[0]) else f"{peer[0]}:{peer[1]}"
     return peer if isinstance(peer, str) and peer else "-"
-
-
-def times_of(call: object) -> tuple[int, tuple[int, int, int], tuple[Any, ...]]:
-    """How long a request waited, the times of its phases, and its batch, as far as its call has them."""
-    try:
-        return call.queue_ns, call.phases, call.joined  # type: ignore[attr-defined]
-    except AttributeError:
-        return getattr(call, "queue_ns", 0), getattr(call, "phases", NO_PHASES), getattr(call, "joined", ())
 
 
 def _log(text: str) -> None:

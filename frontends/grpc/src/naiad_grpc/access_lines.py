@@ -13,15 +13,18 @@ from naiad_grpc.codec import ResponseForm
 from naiad_grpc.inference_intake import CallContext, peer_and_trace_of
 from naiad_grpc.service.operations import Operation, RpcResult, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, code_of
-from naiad_grpc.streaming_requests import Call, Outcome, StreamRequest
+from naiad_grpc.streaming_requests import Call, Outcome, StreamRequest, cancel
 from naiad_kit.access_lines import Form, LoggedClient
-from naiad_kit.access_log import AccessLog, access_log_of, times_of
+from naiad_kit.access_log import AccessLog, access_log_of
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
 
 _KEPT = 1024
-_OK, _CANCELLED = Code.OK.name, Code.CANCELLED.name
+_OK, _CANCELLED, _LATE = Code.OK.name, Code.CANCELLED.name, Code.DEADLINE_EXCEEDED.name
+
+_EARLY = 0.05
+"""Seconds by which a client's deadline may pass before that of its call here: its clock began earlier."""
 
 
 class Lines:
@@ -46,34 +49,30 @@ class Lines:
             return replace(operation, answer=partial(self._answer, name, operation.answer))
         return replace(operation, answer=partial(self._answer_stream, name, operation.answer))
 
-    def write(
-        self,
-        context: CallContext,
-        method: str,
-        began_ns: int,
-        received: int,
-        sent: int,
-        status: str,
-        request: Request | None = None,
-        version: int = 0,
-        call: object = None,
-    ) -> None:
-        """Log one call, or one request of a stream."""
-        peer, traceparent = peer_and_trace_of(context)
-        client = self._clients.get(peer)
-        if client is None:
-            if len(self._clients) >= _KEPT:
-                self._clients.clear()
-            client = self._clients[peer] = _Client(_address(peer))
-        model, request_id = ("", "") if request is None else (request.model_name, request.id)
-        key = method, model, version, request_id, status, received, sent, traceparent
-        self._access.record(client, key, began_ns, *times_of(call))
+    def write(self, line: "Line", status: str, sent: int, version: int = 0) -> None:
+        """Log the end of a line; without a `version`, which answered, it has the one that the request asked for."""
+        find = getattr(line.context, "peer_and_trace", None)  # our own transport has it, and this is the usual case
+        peer, traceparent = peer_and_trace_of(line.context) if find is None else find()
+        client = self._clients.get(peer) or self._new_client(peer)
+        request, call = line.request, line.call
+        model = request_id = ""
+        if request is not None:
+            model, version, request_id = request.model_name, version or request.version, request.id
+        key = line.method, model, version, request_id, status, line.received, sent, traceparent
+        line.over, line.call = True, None  # a call refers to tensors and to its line
+        self._access.record(client, key, line.began_ns, call)
+
+    def _new_client(self, peer: str) -> "_Client":
+        if len(self._clients) >= _KEPT:
+            self._clients.clear()
+        client = self._clients[peer] = _Client(_address(peer))
+        return client
 
     async def _answer(self, method: str, answer: Callable[[bytes, Any], Any], message: bytes, context: Any) -> bytes:
         if not self._access.enabled:
             plain: bytes = await answer(message, context)
             return plain
-        began_ns, status, sent = monotonic_ns(), _CANCELLED, 0
+        line, status, sent = Line(self, context, method, len(message)), "", 0
         try:
             answered: bytes = await answer(message, context)
             status, sent = _OK, len(answered)
@@ -82,12 +81,12 @@ class Lines:
             status = _status_of(error)
             raise
         finally:
-            self.write(context, method, began_ns, len(message), sent, status)
+            self.write(line, status or line.cancellation(), sent)
 
     async def _answer_stream(
         self, method: str, answer: Callable[..., Any], messages: AsyncIterator[bytes], context: Any
     ) -> AsyncGenerator[bytes, None]:
-        began_ns, status, sent = monotonic_ns(), _CANCELLED, 0
+        line, status, sent = Line(self, context, method, 0), "", 0
         try:
             async with aclosing(answer(messages, context)) as answered:
                 async for message in answered:
@@ -98,8 +97,7 @@ class Lines:
             status = _status_of(error)
             raise
         finally:
-            if self._access.enabled:
-                self.write(context, method, began_ns, 0, sent, status)
+            self.write(line, status or line.cancellation(), sent)
 
 
 class _Client(LoggedClient):
@@ -124,45 +122,53 @@ class _Client(LoggedClient):
         self.key = key
 
 
-class CallLine:
-    """The line of one ModelInfer. `call` is that of its request; `over` says that the line is recorded."""
+class Line:
+    """The line of one call, or of one request of a stream.
 
-    __slots__ = ("_began_ns", "_context", "_lines", "_received", "call", "over")
+    `method` is the name of the RPC. `request` is the request once it is decoded, of `received` bytes, and `call` what
+    the server made of it. `over` says that the line is written.
+    """
 
-    def __init__(self, lines: Lines, context: CallContext, received: int) -> None:
-        """`received` is the size of the request in bytes."""
+    __slots__ = ("_lines", "began_ns", "call", "context", "method", "over", "received", "request")
+
+    def __init__(self, lines: Lines, context: CallContext, method: str, received: int, began_ns: int = 0) -> None:
+        """It began at `began_ns`, or now."""
         self._lines = lines
-        self._context = context
-        self._received = received
-        self._began_ns = monotonic_ns()
+        self.context = context
+        self.method = method
+        self.received = received
+        self.began_ns = began_ns or monotonic_ns()
+        self.request: Request | None = None
         self.call: Call | None = None
         self.over = False
 
-    def answered(self, request: Request | None, outcome: Response | Exception, result: RpcResult) -> None:
-        """The outcome was sent as that result; `request` is None for one that was not decoded."""
+    def answered(self, outcome: Response | Exception, result: RpcResult) -> None:
+        """The outcome was sent as that result."""
         if isinstance(result, RpcError):
-            self._write(request, getattr(outcome, "version", 0), result.code.name, 0)
+            self._lines.write(self, result.code.name, 0, getattr(outcome, "version", 0))
         else:
-            self._write(request, outcome.version, _OK, sum(map(len, result)))  # type: ignore[union-attr]
+            self._lines.write(self, _OK, sum(map(len, result)), outcome.version)  # type: ignore[union-attr]
 
-    def cancelled(self, request: Request, cancel: Callable[[], None]) -> None:
-        """Call `cancel`, and log the request as cancelled unless it was answered before."""
-        cancel()
-        if not self.over:
-            self._write(request, 0, _CANCELLED, 0)
+    def cancel(self) -> None:
+        """Cancel the request, and log it as cancelled, unless it was answered before."""
+        if self.call is not None and self.request is not None:
+            cancel(self.call, self.request)
+            self._lines.write(self, self.cancellation(), 0)
 
-    def _write(self, request: Request | None, version: int, status: str, sent: int) -> None:
-        call, version = self.call, version or (0 if request is None else request.version)
-        self.over, self.call = True, None  # a call refers to tensors and to this line
-        self._lines.write(
-            self._context, "ModelInfer", self._began_ns, self._received, sent, status, request, version, call
-        )
+    def cancellation(self) -> str:
+        """The status of a call that is cancelled now: at its deadline it is late, even if the client ended it.
+
+        The deadline here is later than the client's: clients round the time that is left up, by a hundredth at most.
+        """
+        remaining = self.context.time_remaining()
+        elapsed = (monotonic_ns() - self.began_ns) / 1e9
+        return _CANCELLED if remaining is None or remaining > max(_EARLY, elapsed / 100) else _LATE
 
 
 class LoggedStreamRequest(StreamRequest):
     """A request of a stream that has a line in the access log, once it has all its responses."""
 
-    __slots__ = ("_began_ns", "_context", "_lines", "_received", "_sent", "_status", "_version")
+    __slots__ = ("_line", "_lines", "_sent", "_status", "_version")
 
     def __init__(
         self,
@@ -176,12 +182,11 @@ class LoggedStreamRequest(StreamRequest):
     ) -> None:
         super().__init__(on_outcome, request, form, size, decoupled)
         self._lines = lines
-        self._context = context
-        self._began_ns = request.received_ns or monotonic_ns()
-        self._received = size
+        self._line = Line(lines, context, "ModelStreamInfer", size, request.received_ns)
+        self._line.request = request
         self._sent = 0
         self._status = _OK
-        self._version = request.version
+        self._version = 0
 
     def deliver(self, outcome: Outcome) -> None:
         """Take an outcome of the request."""
@@ -201,23 +206,13 @@ class LoggedStreamRequest(StreamRequest):
     def drop(self) -> None:
         """Cancel the request and forget its responses."""
         if self._status == _OK:
-            self._status = _CANCELLED
+            self._status = self._line.cancellation()
         super().drop()
 
     def end(self) -> None:
         """The request has all its responses."""
-        method, request = "ModelStreamInfer", self.request
-        self._lines.write(
-            self._context,
-            method,
-            self._began_ns,
-            self._received,
-            self._sent,
-            self._status,
-            request,
-            self._version,
-            self.call,
-        )
+        self._line.call = self.call
+        self._lines.write(self._line, self._status, self._sent, self._version)
         super().end()
 
 

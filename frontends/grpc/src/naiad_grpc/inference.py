@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from naiad.errors import NaiadError
-from naiad.types import Request, Response, Trace
-from naiad_grpc.access_lines import CallLine, Lines, lines_of
+from naiad.types import Request, Response
+from naiad_grpc.access_lines import Line, Lines, lines_of
 from naiad_grpc.codec import COSTLY_BYTES, Encoder, ResponseForm, TakesLong, request_id_of
 from naiad_grpc.inference_intake import CallContext, Decoded
 from naiad_grpc.keyed_calls import make_intake
@@ -16,7 +16,7 @@ from naiad_grpc.service.operations import RpcResult
 from naiad_grpc.statuses import Code, RpcError, rpc_error, too_long
 from naiad_grpc.streaming import InferStream
 from naiad_grpc.streaming_loop import run_stream
-from naiad_grpc.streaming_requests import Call, StreamRequest
+from naiad_grpc.streaming_requests import StreamRequest, cancel
 from naiad_grpc.trace_attributes import status_attributes
 from naiad_kit.buffers import Buffer
 from naiad_kit.explaining import EXPLAIN, encoded_twice
@@ -54,12 +54,12 @@ class Inference:
         """ModelInfer: the response to a request. Raises RpcError; cancelling the task cancels the request."""
         answered: asyncio.Future[RpcResult] = asyncio.get_running_loop().create_future()
         decoded = await self._intake.decode(message) if len(message) >= COSTLY_BYTES else None
-        cancel = self.begin(message, context, partial(_settle, answered), decoded)
+        cancel_request = self.begin(message, context, partial(_settle, answered), decoded)
         del decoded
         try:
             answer = await answered
         finally:
-            cancel()
+            cancel_request()
         if isinstance(answer, RpcError):
             raise answer
         return b"".join(answer)
@@ -77,24 +77,25 @@ class Inference:
         after the result.
         """
         request: Request | None = None
-        line = None if self._lines is None else CallLine(self._lines, context, len(message))
+        line = None if self._lines is None else Line(self._lines, context, "ModelInfer", len(message))
         try:
             request, form = self._intake.read(message, self._intake.caller(context, "ModelInfer"), decoded)
+            if line is not None:
+                line.request = request
             call = self._server.submit(request, partial(self._deliver, request, form, answered, line))
         except Exception as error:  # noqa: BLE001 - a bug must not leave the client waiting
             if request is None:
                 refusal = rpc_error(error, request_id_of(message))
                 answered(refusal)
                 if line is not None:
-                    line.answered(None, error, refusal)
+                    line.answered(error, refusal)
             else:
                 self._deliver(request, form, answered, line, error)
             return _nothing
-        cancel = call.cancel if request.trace is None else partial(_cancel_traced, call, request.trace)
-        if line is None or line.over:
-            return cancel
-        line.call = call
-        return partial(line.cancelled, request, cancel)
+        if line is not None and not line.over:
+            line.call = call
+            return line.cancel
+        return call.cancel if request.trace is None else partial(cancel, call, request)
 
     def stream(self, messages: AsyncIterator[bytes], context: CallContext) -> AsyncGenerator[bytes, None]:
         """ModelStreamInfer: the responses to all requests. Raises RpcError; closing it cancels all requests."""
@@ -123,7 +124,7 @@ class Inference:
         request: Request,
         form: ResponseForm,
         answered: Callable[[RpcResult], None],
-        line: CallLine | None,
+        line: Line | None,
         outcome: Response | Exception,
     ) -> None:
         trace = request.trace
@@ -137,7 +138,7 @@ class Inference:
             return
         answered(answer)
         if line is not None:
-            line.answered(request, outcome, answer)
+            line.answered(outcome, answer)
         if trace is not None:
             _end_trace(request, answer)
 
@@ -145,7 +146,7 @@ class Inference:
         self,
         request: Request,
         answered: Callable[[RpcResult], None],
-        line: CallLine | None,
+        line: Line | None,
         outcome: Response | Exception,
         answer: RpcResult | BaseException,
     ) -> None:
@@ -153,7 +154,7 @@ class Inference:
         result = rpc_error(answer, request.id) if isinstance(answer, BaseException) else answer
         answered(result)
         if line is not None:
-            line.answered(request, outcome, result)
+            line.answered(outcome, result)
         _end_trace(request, result)
 
     def _answer(
@@ -201,11 +202,6 @@ def _end_trace(request: Request, result: RpcResult) -> None:
         request.trace.record("GRPC_SEND_END")
         add_attributes(request.trace, status_attributes(result.code if isinstance(result, RpcError) else Code.OK))
         request.trace.end()
-
-
-def _cancel_traced(call: Call, trace: Trace) -> None:
-    call.cancel()
-    trace.end()
 
 
 def _nothing() -> None:

@@ -33,6 +33,13 @@ class Call(Protocol):
         ...
 
 
+def cancel(call: Call, request: Request) -> None:
+    """Cancel a request, and end its trace."""
+    call.cancel()
+    if request.trace is not None:
+        request.trace.end()
+
+
 class StreamRequest:
     """One request of the stream; `size` is that of the request, or of its `answer` while that waits, in bytes.
 

@@ -14,7 +14,7 @@ from naiad_http.protocol import HttpProtocol
 from naiad_http.response_sinks import EventSink, TakesOutcomes
 from naiad_http.statuses import HttpResponse, Outcome
 from naiad_kit.access_lines import Form, LoggedClient
-from naiad_kit.access_log import AccessLog, address_of, times_of
+from naiad_kit.access_log import AccessLog, address_of
 
 _CLIENT_CLOSED = 499
 
@@ -34,7 +34,7 @@ class LoggedProtocol(HttpProtocol):
     def _write_success(self, request: Request, outcome: Outcome, encoded: Encoded) -> None:
         line = self._line
         key = self._head, outcome.version, request.id, len(encoded.text) + encoded.size, line.received  # type: ignore[union-attr]
-        line.record(line, key, self._began_ns or self._received_ns, *times_of(self._call))
+        line.record(line, key, self._began_ns or self._received_ns, self._call)
         line.received = 0
         HttpProtocol._write_success(self, request, outcome, encoded)  # `super()` takes as long as three attributes
 
@@ -86,7 +86,7 @@ class LoggedProtocol(HttpProtocol):
         """Log the request that has ended."""
         line = self._line
         key = self._head, line.answered, line.request_id, sent, line.received, status
-        line.record(line, key, self._began_ns or self._received_ns, *times_of(call))
+        line.record(line, key, self._began_ns or self._received_ns, call)
         line.request_id, line.answered, line.received, line.events = "", 0, 0, None
 
 

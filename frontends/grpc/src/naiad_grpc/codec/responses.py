@@ -73,16 +73,17 @@ class Encoder:
         if mark:
             message.append(mark)
         contents: list[Buffer] = []
-        forms = form.outputs
+        is_small, forms = True, form.outputs
         for name, tensor in response.outputs.items():
+            payload = tensor.payload
             if forms and name in forms:
+                is_small = False
                 tensor, content = self._formed(response, tensor, forms[name])
+            elif type(payload) is _ARRAY and payload.nbytes <= _FEW_BYTES and tensor.datatype != "BYTES":
+                content = payload.tobytes()  # the usual case of `_content`
             else:
-                payload = tensor.payload
-                if type(payload) is _ARRAY and payload.nbytes <= _FEW_BYTES and tensor.datatype != "BYTES":
-                    content = payload.tobytes()  # the usual case of `_content`
-                else:
-                    content = self._content(tensor)
+                is_small = False
+                content = self._content(tensor)
             text, front = self._described.get((name, tensor.datatype, tensor.shape)) or self._describe(name, tensor)
             message.append(text)
             if content is None:
@@ -90,7 +91,7 @@ class Encoder:
             else:
                 contents += (front or header(_CONTENTS_TAG, len(content)), content)
         message += contents
-        return message
+        return [b"".join(message)] if is_small else message
 
     def encode_part(self, response: Response, form: ResponseForm) -> list[Buffer]:
         """The message of a stream that carries that response. Raises InvalidArgumentError as `encode` does."""

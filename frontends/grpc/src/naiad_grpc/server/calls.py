@@ -77,7 +77,7 @@ class Call(ABC):
 
     def peer_and_trace(self) -> tuple[str, str]:
         """The caller's address, "-" for none, and its trace context, "" for none."""
-        return self._connection.peer(), self._head.traceparent
+        return self._connection.peer, self._head.traceparent
 
     def context(self) -> CallContext:
         """The context for the operation."""

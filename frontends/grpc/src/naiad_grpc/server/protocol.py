@@ -38,6 +38,7 @@ class GrpcProtocol(asyncio.Protocol):
     def __init__(self, context: ListenerContext) -> None:
         self.context = context
         self.http2: Connection
+        self.peer = "-"
         self._loop = context.loop
         self._transport: asyncio.Transport
         self._calls: dict[int, Call] = {}
@@ -45,7 +46,6 @@ class GrpcProtocol(asyncio.Protocol):
         self._flushing = False
         self._held_since: float | None = None
         self._unsent = 0
-        self._peer = ""
         self._closing = False
         self._greeted = False
         self._timer: asyncio.TimerHandle | None = None
@@ -58,6 +58,7 @@ class GrpcProtocol(asyncio.Protocol):
         Our settings wait for the first bytes of the client, because one that speaks HTTP/1 gets an answer in HTTP/1.
         """
         self._transport = cast("asyncio.Transport", transport)
+        self.peer = address_of(transport.get_extra_info("peername"))
         now = self._loop.time()
         self.http2 = Connection(self.context.heads, self.context.limits, now)
         if len(self.context.connections) >= self.context.most_connections:
@@ -152,12 +153,6 @@ class GrpcProtocol(asyncio.Protocol):
         self._transport.abort()
 
     # What calls do
-
-    def peer(self) -> str:
-        """The address of the client; "-" for none."""
-        if not self._peer:
-            self._peer = address_of(self._transport.get_extra_info("peername"))
-        return self._peer
 
     def take_turn(self, later: Callable[[], None]) -> bool:
         """Whether a request may start now; otherwise `later` is called in a later turn of the event loop."""

@@ -59,14 +59,11 @@ class ListenerContext:
 
 
 class CallConnection(Protocol):
-    """A connection as its calls see it; each call has a stream."""
+    """A connection as its calls see it; each call has a stream. `peer` is the client's address, "-" for none."""
 
     context: ListenerContext
     http2: Connection
-
-    def peer(self) -> str:
-        """The address of the client; "-" for none."""
-        ...
+    peer: str
 
     def take_turn(self, later: Callable[[], None]) -> bool:
         """Whether a request may start now; otherwise `later` is called in a later turn of the event loop."""
