@@ -46,10 +46,17 @@ def test_only_the_open_frontend_is_named() -> None:
     notice = exposure({**OPEN, "grpc-address": "127.0.0.1", "http-address": "example.org"})
 
     assert "HTTP at example.org may" in notice
+    assert "--http-address=127.0.0.1 keeps the server" in notice
 
 
 def test_frontends_that_are_not_installed_do_not_count() -> None:
+    http_alone = {name: value for name, value in OPEN.items() if "grpc" not in name}
+
+    notice = exposure(http_alone)
+
     assert exposure({"model-control-mode": "none"}) == ""
+    assert "HTTP at 0.0.0.0 may" in notice
+    assert "grpc" not in notice.lower()
 
 
 def test_a_server_that_needs_keys_has_nothing_to_say() -> None:

@@ -8,6 +8,7 @@ _FRONTENDS = (
     ("HTTP", "allow-http", "http-address", "http-restricted-api"),
     ("gRPC", "allow-grpc", "grpc-address", "grpc-restricted-protocol"),
 )
+"""The frontends that can restrict APIs: their names in messages and the names of their options."""
 
 
 def exposure(settings: Mapping[str, Any], has_keys: bool = False) -> str:
@@ -18,18 +19,19 @@ def exposure(settings: Mapping[str, Any], has_keys: bool = False) -> str:
     """
     if has_keys:
         return ""
-    open_ones = {
-        name: settings[address]
+    open_ones = [
+        (name, address)
         for name, allowed, address, restricted in _FRONTENDS
         if settings.get(allowed) and not settings[restricted] and not _is_local(settings[address])
-    }
+    ]
     if not open_ones:
         return ""
-    where = " and ".join(f"{name} at {address}" for name, address in open_ones.items())
+    where = " and ".join(f"{name} at {settings[address]}" for name, address in open_ones)
+    local = " and ".join(f"--{address}=127.0.0.1" for _, address in open_ones)
     may = "load and unload models" if settings["model-control-mode"] == "explicit" else "read and change settings"
     return (
         f"everyone who reaches {where} may use every model and {may}; docs/security.md says how to restrict that, and "
-        "--http-address=127.0.0.1 and --grpc-address=127.0.0.1 keep the server to this machine"
+        f"{local} {'keeps' if len(open_ones) == 1 else 'keep'} the server to this machine"
     )
 
 
