@@ -14,6 +14,7 @@ OPTIONS = (
     Option("quiet", False, "say nothing", boolean),
     Option("name", "", "who"),
     Option("load", (), "a model", repeatable=True),
+    Option("hosts", (), "names", lambda text: tuple(text.split(","))),
     Option("mode", "none", "how", choices=("none", "poll")),
 )
 
@@ -108,3 +109,14 @@ def test_an_unknown_option_is_answered_with_what_to_install_or_which_is_near(wor
         refuse_unknown(["value", word], [*OPTIONS, Option("log", "", "what")], lambda name: known.get(name, ""))
 
     assert str(caught.value) == message
+
+
+def test_the_help_names_defaults_that_one_could_write() -> None:
+    parser = Parser("serve")
+    add_options(parser, OPTIONS, "options")
+
+    lines = [" ".join(line.split()) for line in parser.format_help().splitlines()]
+
+    assert "--port N where to listen (default: 8000)" in lines
+    assert "--strict BOOL be strict (default: true)" in lines
+    assert "--hosts TEXT names" in lines

@@ -152,5 +152,7 @@ def _metavar(option: Option) -> str | None:
 def _help(option: Option) -> str:
     if option.repeatable:
         return option.help if "several" in option.help else f"{option.help}; may be given several times"
-    default = str(option.default).lower() if isinstance(option.default, bool) else str(option.default)
+    default = "" if option.default == () else str(option.default)
+    if isinstance(option.default, bool):
+        default = default.lower()
     return f"{option.help} (default: {default})" if default else option.help
