@@ -52,3 +52,16 @@ def test_a_row_is_a_block_where_its_columns_have_no_room() -> None:
         "  Version: 12  State: READY  Req/s: 1.0",
         "  Err/s: 0.0",
     ]
+
+
+def test_a_block_keeps_a_name_and_its_figure_in_one_line() -> None:
+    stream = io.StringIO()
+    row = ("words", "12", "READY", "1.0", "", "", "", "0", "0", "0.0")
+
+    Console(file=stream, width=60).print(drawn_table(FIGURES, [row]))
+
+    assert [line.rstrip() for line in stream.getvalue().splitlines()] == [
+        "words",
+        "  Version: 12  State: READY  Req/s: 1.0  Queue: 0",
+        "  In flight: 0  Err/s: 0.0",
+    ]

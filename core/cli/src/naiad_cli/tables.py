@@ -67,7 +67,7 @@ class DrawnTable:
         elif least + count - 1 <= options.max_width:
             yield self._table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
         else:
-            yield from self._blocks()
+            yield from self._blocks(options.max_width)
 
     def _table(self, **style: Any) -> "Table":
         from rich.table import Table
@@ -80,7 +80,7 @@ class DrawnTable:
             table.add_row(*(Text(cell, style=_STATES.get(cell, "")) for cell in row))
         return table
 
-    def _blocks(self) -> "Iterator[RenderableType]":
+    def _blocks(self, width: int) -> "Iterator[RenderableType]":
         """The first cell of each row, and below it the others with the names of their columns."""
         from rich.padding import Padding
         from rich.text import Text
@@ -90,7 +90,18 @@ class DrawnTable:
         for first, *others in self._rows:
             yield Text(first, style="bold", overflow="fold")
             named = [f"{column}: {cell}" for column, cell in zip(self._columns[1:], others, strict=True) if cell]
-            yield Padding(Text("  ".join(named), overflow="fold"), (0, 0, 0, 2))
+            yield Padding(Text("\n".join(_filled_lines(named, width - 2)), overflow="fold"), (0, 0, 0, 2))
+
+
+def _filled_lines(fields: Sequence[str], width: int) -> list[str]:
+    """Lines of this width with as many of the fields as have room; a line is longer if one field alone is."""
+    lines: list[str] = []
+    for field in fields:
+        if lines and len(lines[-1]) + 2 + len(field) <= width:
+            lines[-1] += f"  {field}"
+        else:
+            lines.append(field)
+    return lines
 
 
 def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
