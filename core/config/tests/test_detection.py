@@ -235,6 +235,7 @@ def test_a_model_that_nothing_tells_about_is_refused_with_what_was_looked_for(ve
     assert "could not determine the backend of 'm'" in problem.message
     assert "model.onnx" in problem.message
     assert "is not of the form 'model.<backend_name>'" in problem.message
+    assert problem.hint.startswith("set 'backend'. Installed backends: ")
 
 
 def test_a_platform_of_an_installed_backend_that_lacks_it_is_refused(version):

@@ -201,7 +201,7 @@ class BackendSearch:
             f"'platform', its version folder '{self.version_directory.name}' holds none of {files}, and its name is "
             f"not of the form 'model.<backend_name>'"
         )
-        raise ConfigError([Problem(message, "backend", hint=f"set 'backend'; {self._installed()}")])
+        raise ConfigError([Problem(message, "backend", hint=f"set 'backend'. {self._installed()}")])
 
     def _claiming(self, known: KnownFormat) -> BackendFormats | None:
         """The installed backend for this format, None without one. Raises ConfigError when there are several."""
