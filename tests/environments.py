@@ -140,6 +140,15 @@ def link(distribution: str, target: Path, source: Path = INSTALLED) -> None:
                 (target / top / path.name).symlink_to(path)
         else:
             (target / top).symlink_to(source / top)
+            link_bytecode(top, target, source)
+
+
+def link_bytecode(top: str, target: Path, source: Path) -> None:
+    """Make the bytecode of a module without a folder visible too: each process would compile it otherwise."""
+    if top.endswith(".py"):
+        (target / "__pycache__").mkdir(exist_ok=True)
+        for compiled in source.glob(f"__pycache__/{top.removesuffix('.py')}.*.pyc"):
+            (target / "__pycache__" / compiled.name).symlink_to(compiled)
 
 
 @cache

@@ -15,6 +15,7 @@ import re
 import shlex
 import socket
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +128,9 @@ class Reader:
 
     def adapted(self, text: str) -> str:
         """The commands with our free ports, sockets in the folder, and an installation that needs no network."""
-        offline = "pip install -q --no-deps --no-build-isolation --no-index --target site"
+        # of the environment of the tests, in a quarter of the time that pip takes
+        uv = shlex.quote(str(Path(sys.executable).with_name("uv")))
+        offline = f"{uv} pip install -q --no-cache --no-deps --no-build-isolation --no-index --target site"
         text = text.replace("naiad infer", f"naiad infer --url http://127.0.0.1:{self.ports['http']}")
         text = text.replace("pip install -e", offline).replace("pip install ./", f"{offline} ./")
         text = text.replace("/run/naiad.sock", str(self.folder / "naiad.sock"))

@@ -75,8 +75,8 @@ OF_THEIR_OWN = {
 }
 """Pages that have a test of their own, and where."""
 
-BUILDING = ("pip", "hatchling")
-"""What pip would fetch itself to build a distribution, if it had a network."""
+BUILDING = ("hatchling",)
+"""What an installer would fetch itself to build a distribution, if it had a network."""
 
 OURS = {path.parent.name for member in members() for path in member.folder.glob("src/*/__init__.py")}
 """The packages of this workspace."""
