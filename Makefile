@@ -89,7 +89,7 @@ dist: $(BUILDING) ## build the wheels of all members into dist/
 
 docs: $(WITH_DOCS) ## build the documentation as a site into build/docs
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict --quiet $(ARGS)
-	@echo "open build/docs/index.html"
+	@echo "open build/docs/index.html, or for its search: $(PYTHON) -m http.server --directory build/docs"
 
 pictures: $(DEVELOPED) $(EXAMPLES) ## take the screenshots of the dashboard in docs/pictures, with Chromium
 	@$(BIN)/python -m tests.dashboard_pictures

@@ -46,6 +46,10 @@ def test_the_navigation_names_every_page_once() -> None:
     assert pages == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 
 
+def test_links_lead_to_files_so_that_the_pages_need_no_server() -> None:
+    assert SITE["use_directory_urls"] is False
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_and_anchor_of_a_page_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", prose(page))
