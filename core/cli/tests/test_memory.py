@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from naiad_cli.memory import MemoryCare, bound_allocator, caring_for_memory, resident_bytes
+from naiad_cli.memory import MemoryTrimmer, bound_allocator, resident_bytes, trimming_memory
 
 MIB = 2**20
 
@@ -19,7 +19,7 @@ class Process:
         self.garbage = 0
         self.free = 0
         self.events: list[str] = []
-        self.care = MemoryCare(self.read, lambda: self.in_flight > 0, self.collect, self.trim)
+        self.trimmer = MemoryTrimmer(self.read, lambda: self.in_flight > 0, self.collect, self.trim)
 
     def read(self) -> int:
         return self.resident * MIB
@@ -34,13 +34,13 @@ class Process:
         self.resident -= self.free
         self.free = 0
 
-    def collects_in_next_look(self) -> bool:
+    def collects_in_next_check(self) -> bool:
         before = self.events.count("collect")
-        return self.look(1).count("collect") > before
+        return self.check(1).count("collect") > before
 
-    def look(self, times: int = 1) -> list[str]:
+    def check(self, times: int = 1) -> list[str]:
         for _ in range(times):
-            self.care.look()
+            self.trimmer.check()
         return self.events
 
 
@@ -48,19 +48,19 @@ def test_free_pages_are_given_back_once_though_the_growth_stays() -> None:
     process = Process(100)
     process.resident, process.free = 140, 10
 
-    assert process.look(100) == ["trim"]
+    assert process.check(100) == ["trim"]
 
 
 def test_pages_that_were_in_use_at_a_trim_are_given_back_when_the_process_is_idle_again() -> None:
     process = Process(100)
     process.resident = 140
-    process.look(3)
+    process.check(3)
 
     process.in_flight = 1
-    process.look()
+    process.check()
     process.in_flight, process.free = 0, 40
 
-    assert process.look(100) == ["trim", "trim"]
+    assert process.check(100) == ["trim", "trim"]
     assert process.resident == 100
 
 
@@ -77,7 +77,7 @@ class Timer:
 
 
 class TimerLoop:
-    """The one method of an event loop that the care uses."""
+    """The one method of an event loop that the trimmer uses."""
 
     def __init__(self) -> None:
         self.timers: list[Timer] = []
@@ -91,28 +91,28 @@ def test_a_process_that_does_not_grow_is_left_alone() -> None:
     process = Process(100)
     process.resident = 125
 
-    assert process.look(100) == []
+    assert process.check(100) == []
 
 
 def test_an_idle_process_that_has_grown_collects_once() -> None:
     process = Process(100)
     process.resident, process.garbage = 400, 280
 
-    assert process.look(100) == ["collect"]
+    assert process.check(100) == ["collect"]
     assert process.resident == 120
 
 
 def test_growth_that_stays_is_looked_at_again_when_there_is_more_of_it() -> None:
     process = Process(100)
     process.resident = 400
-    process.look(5)
+    process.check(5)
     before = process.events.count("collect")
 
     process.resident = 560
-    process.look(1)
+    process.check(1)
     less = process.events.count("collect")
     process.resident = 600
-    process.look(1)
+    process.check(1)
 
     assert (before, less, process.events.count("collect")) == (1, 1, 2)
 
@@ -121,7 +121,7 @@ def test_growth_that_stays_is_tried_again_ever_more_seldom() -> None:
     process = Process(100)
     process.resident = 400
 
-    moments = [second for second in range(130) if process.collects_in_next_look()]
+    moments = [second for second in range(130) if process.collects_in_next_check()]
 
     assert moments == [1, 8, 24, 56, 120]
 
@@ -129,10 +129,10 @@ def test_growth_that_stays_is_tried_again_ever_more_seldom() -> None:
 def test_what_was_in_use_at_the_last_collection_is_freed_later() -> None:
     process = Process(100)
     process.resident = 400
-    process.look(5)
+    process.check(5)
 
     process.garbage = 280
-    process.look(10)
+    process.check(10)
 
     assert process.resident == 120
 
@@ -140,44 +140,44 @@ def test_what_was_in_use_at_the_last_collection_is_freed_later() -> None:
 def test_growth_after_memory_came_back_counts_from_the_lower_mark() -> None:
     process = Process(400)
     process.resident = 100
-    process.look()
+    process.check()
 
     process.resident, process.garbage = 200, 90
 
-    assert process.look(2) == ["collect"]
+    assert process.check(2) == ["collect"]
 
 
 def test_a_process_is_idle_only_after_a_second_without_requests() -> None:
     process = Process(100)
     process.resident, process.in_flight = 400, 1
     process.garbage = 280
-    process.look(10)
+    process.check(10)
 
     process.in_flight = 0
 
-    assert process.look(1) == []
-    assert process.look(1) == ["collect"]
+    assert process.check(1) == []
+    assert process.check(1) == ["collect"]
 
 
 def test_a_busy_process_collects_only_when_it_has_grown_very_much() -> None:
     process = Process(100)
     process.in_flight = 1
     process.resident, process.garbage = 600, 500
-    assert process.look(100) == []
+    assert process.check(100) == []
 
     process.resident = 700
 
-    assert process.look(100) == ["collect"]
+    assert process.check(100) == ["collect"]
 
 
 def test_a_process_that_was_busy_collects_when_it_is_idle_though_it_collected_before() -> None:
     process = Process(100)
     process.in_flight, process.resident = 1, 800
-    process.look(10)
+    process.check(10)
 
     process.in_flight = 0
 
-    assert process.look(5) == ["collect", "collect", "trim"]
+    assert process.check(5) == ["collect", "collect", "trim"]
 
 
 def test_the_care_looks_once_a_second_until_it_ends() -> None:
@@ -188,7 +188,7 @@ def test_the_care_looks_once_a_second_until_it_ends() -> None:
         looks.append(1)
         return True
 
-    with caring_for_memory(loop, has_work):
+    with trimming_memory(loop, has_work):
         for _ in range(3):
             loop.timers[-1].fire()
 

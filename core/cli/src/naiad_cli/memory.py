@@ -68,28 +68,28 @@ class MemoryPolicy:
 
 
 class Retries:
-    """When to try again although nothing has changed: after 8 looks, then 16, 32 … 512, while the process stays large.
+    """When to try again although nothing has changed: after 8 checks, then 16, 32 … 512, while the process stays large.
 
     What was in use at the last collection, such as calls that a client had reset, may be garbage by now.
     """
 
     def __init__(self) -> None:
-        self._wait = self._collections_to_wait = _FIRST_RETRY
+        self._wait = self._checks_left = _FIRST_RETRY
 
     def is_due(self, is_large: bool) -> bool:
-        """Count a look of an idle server; whether to try again now."""
+        """Count a check of an idle server; whether to try again now."""
         if not is_large:
-            self._wait = self._collections_to_wait = _FIRST_RETRY
+            self._wait = self._checks_left = _FIRST_RETRY
             return False
-        self._collections_to_wait -= 1
-        if self._collections_to_wait:
+        self._checks_left -= 1
+        if self._checks_left:
             return False
-        self._wait = self._collections_to_wait = min(2 * self._wait, _LAST_RETRY)
+        self._wait = self._checks_left = min(2 * self._wait, _LAST_RETRY)
         return True
 
 
-class MemoryCare:
-    """Looks once a second. A server is idle when `has_work` is false now and was at the last look.
+class MemoryTrimmer:
+    """Collects and trims when that is due. A server is idle when `has_work` is false now and was at the last check.
 
     Each time it becomes idle, growth for `trim` counts from the start anew: what was in use at an earlier trim may be
     free by now.
@@ -112,8 +112,8 @@ class MemoryCare:
         resident = read_resident()
         self._policy = MemoryPolicy(idle_mark=resident, mark=resident, trim_mark=resident, start=resident)
 
-    def look(self) -> None:
-        """Do what is due. For the event loop's thread."""
+    def check(self) -> None:
+        """Collect and trim if that is due. For the event loop's thread, once a second."""
         resident, is_idle = self._read_resident(), not self._has_work()
         policy, stays_idle = self._policy, is_idle and self._was_idle
         self._was_idle = is_idle
@@ -131,7 +131,7 @@ class MemoryCare:
             self._collect()
             policy.mark = self._read_resident()
         if tries_again or (stays_idle and policy.must_trim(resident)):
-            self._trim()  # on a thread: the mark follows with the next look
+            self._trim()  # on a thread: the mark follows with the next check
             self._has_trimmed = True
 
 
@@ -152,20 +152,20 @@ class Cancellable(Protocol):
 
 
 @contextmanager
-def caring_for_memory(loop: Timers, has_work: Callable[[], bool]) -> Iterator[None]:
-    """Do what is due while the block runs, where the system says how much memory is resident (Linux)."""
+def trimming_memory(loop: Timers, has_work: Callable[[], bool]) -> Iterator[None]:
+    """Check once a second while the block runs, where the system says how much memory is resident (Linux)."""
     try:
         resident_bytes()
     except OSError:
         yield
         return
-    care = MemoryCare(resident_bytes, has_work, gc.collect, trimmer())
+    trimmer = MemoryTrimmer(resident_bytes, has_work, gc.collect, glibc_trim())
     timer: Cancellable | None = None
 
     def tick() -> None:
         nonlocal timer
         timer = loop.call_later(SECONDS_BETWEEN, tick)
-        care.look()
+        trimmer.check()
 
     tick()
     try:
@@ -181,7 +181,7 @@ def resident_bytes() -> int:
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
-def trimmer() -> Callable[[], object]:
+def glibc_trim() -> Callable[[], object]:
     """Has glibc give its free pages back (`malloc_trim(3)`), on a thread: it takes 0.1 s and more for a gigabyte.
 
     After 40 clients that left within 30 MB the process stayed at 118 MB, and is back at the 58 MB of its start. Other

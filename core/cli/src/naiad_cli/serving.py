@@ -16,7 +16,7 @@ from naiad.reports import IndexEntry
 from naiad.server import Named
 from naiad_cli.exposure import exposure
 from naiad_cli.logs import flush_log
-from naiad_cli.memory import caring_for_memory
+from naiad_cli.memory import trimming_memory
 from naiad_cli.process_end import end_process
 from naiad_cli.stop_signals import StopSignals, end_without_the_interpreter
 from naiad_cli.supervisor import report_serving
@@ -85,7 +85,7 @@ async def serve(
             return budget.reserved > 0 or server.has_work()
 
         following = loop.create_task(keys.follow()) if keys is not None else None
-        with watching(loop, limit), caring_for_memory(loop, has_work):
+        with watching(loop, limit), trimming_memory(loop, has_work):
             await stop.wait()
         if following is not None:
             following.cancel()
