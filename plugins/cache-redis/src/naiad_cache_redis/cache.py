@@ -24,7 +24,7 @@ _BYTES_AT_ONCE = 64 << 20
 """About the most that one MGET brings: it is one allocation for each value, and all of them are held together."""
 _KEYS_AT_ONCE = 128
 _PAUSE = 1.0
-"""Seconds for which a server that failed is left alone: every request would wait for it in vain."""
+"""Seconds for which a server that failed is not asked again: each request would wait for its timeout."""
 _OnResponse = Callable[[CachedResponse | None], None]
 
 
@@ -38,43 +38,43 @@ class RedisCache:
         self._client = client
         self._where = where
         self._ttl = ttl or None
-        self._away_until = 0.0
+        self._retry_at = 0.0
         self._lookups = self._hits = self._insertions = self._left_out = self._waiting_bytes = 0
         self._sent_bytes = 0
         self._keys_at_once = 1
         self._largest_value = 1
-        self._is_away = False
-        self._refusals, self._strangers = SparseLog(_logger), SparseLog(_logger)
+        self._is_failing = False
+        self._refusals, self._foreign_values = SparseLog(_logger), SparseLog(_logger)
         self._lookups_failed = self._insertions_failed = 0
-        self._lookup_worker = BatchingWorker("naiad-cache-redis-ask", self._run_lookups, self._ping)
-        self._insert_worker = BatchingWorker("naiad-cache-redis-tell", self._run_inserts)
+        self._lookup_worker = BatchingWorker("naiad-cache-redis-lookup", self._run_lookups, self._ping)
+        self._insert_worker = BatchingWorker("naiad-cache-redis-insert", self._run_inserts)
 
     def lookup(self, key: bytes, on_response: _OnResponse) -> None:
-        """Ask the server on a thread; while it is away there is nothing."""
+        """Ask the server on a thread; a miss at once while the server fails."""
         self._lookups += 1
-        if monotonic() < self._away_until:
+        if monotonic() < self._retry_at:
             self._left_out += 1
             on_response(None)
         else:
             self._lookup_worker.put((key, on_response))
 
     def insert(self, key: bytes, response: CachedResponse) -> None:
-        """Send to the server on a thread, unless it is away or too much waits to be sent."""
+        """Send to the server on a thread, unless it fails or too much waits to be sent."""
         waiting = self._waiting_bytes - self._sent_bytes
-        if monotonic() < self._away_until or waiting + response.byte_size > max(_MOST_WAITING, response.byte_size):
+        if monotonic() < self._retry_at or waiting + response.byte_size > max(_MOST_WAITING, response.byte_size):
             self._left_out += 1
             return
         self._waiting_bytes += response.byte_size
         self._insert_worker.put((key, response))
 
     def report(self) -> CacheReport:
-        """The counters as they stand; what the server holds is its own to tell."""
+        """The counters, without entries and bytes, which Redis counts itself."""
         failures = self._left_out + self._lookups_failed + self._insertions_failed
         return CacheReport(lookups=self._lookups, hits=self._hits, insertions=self._insertions, failures=failures)
 
     def close(self) -> None:
         """End the threads, and the connections."""
-        self._away_until = float("inf")
+        self._retry_at = float("inf")
         self._lookup_worker.close()
         self._insert_worker.close()
         self._client.close()
@@ -82,7 +82,7 @@ class RedisCache:
     # On the threads
 
     def _ping(self) -> None:
-        self._talk(self._client.ping)
+        self._exchange(self._client.ping)
 
     def _run_lookups(self, lookups: Sequence[tuple[bytes, _OnResponse]]) -> None:
         """Answer every lookup, whatever fails: a request waits for each."""
@@ -91,8 +91,8 @@ class RedisCache:
             some = lookups[start : start + self._keys_at_once]
             start += len(some)
             values: Sequence[Any] | None = None
-            if monotonic() >= self._away_until:
-                values = self._talk(partial(self._values, [key for key, _ in some]))
+            if monotonic() >= self._retry_at:
+                values = self._exchange(partial(self._values, [key for key, _ in some]))
             if values is None:
                 self._lookups_failed += len(some)
             for index, (_, on_response) in enumerate(some):
@@ -119,7 +119,7 @@ class RedisCache:
     def _run_inserts(self, insertions: Sequence[tuple[bytes, CachedResponse]]) -> None:
         answers: Sequence[Any] | None = None
         try:
-            if monotonic() >= self._away_until:
+            if monotonic() >= self._retry_at:
                 answers = self._sent(insertions)
         finally:
             self._sent_bytes += sum(response.byte_size for _, response in insertions)
@@ -128,7 +128,7 @@ class RedisCache:
             self._insertions_failed += len(insertions) - kept
 
     def _sent(self, insertions: Sequence[tuple[bytes, CachedResponse]]) -> Sequence[Any] | None:
-        """What the server answers to each response that can be encoded; None when it does not answer."""
+        """The answer of the server to each response that can be encoded; None where it fails."""
         pipeline = self._client.pipeline(transaction=False)
         encoded = 0
         for key, response in insertions:
@@ -139,7 +139,7 @@ class RedisCache:
                 self._refusals.warning("a response for Redis at %s cannot be encoded: %r", self._where, error)
         if not encoded:
             return ()
-        answers: Sequence[Any] | None = self._talk(lambda: pipeline.execute(raise_on_error=False))
+        answers: Sequence[Any] | None = self._exchange(lambda: pipeline.execute(raise_on_error=False))
         refused = [answer for answer in answers or () if isinstance(answer, Exception)]
         if refused:
             self._refusals.warning("Redis at %s did not keep a response: %s", self._where, refused[0])
@@ -149,23 +149,23 @@ class RedisCache:
         try:
             return decode(value)
         except ForeignValueError as error:
-            self._strangers.warning("something else than a response is in Redis at %s: %s", self._where, error)
+            self._foreign_values.warning("something else than a response is in Redis at %s: %s", self._where, error)
         except Exception as error:  # noqa: BLE001 - no memory for it, say: a miss, as the request goes to its model
-            self._strangers.warning("a value in Redis at %s cannot be decoded: %r", self._where, error)
+            self._foreign_values.warning("a value in Redis at %s cannot be decoded: %r", self._where, error)
         self._lookups_failed += 1
         return None
 
-    def _talk(self, exchange: Callable[[], Any]) -> Any:
-        """What the server answers; None, and it is left alone for a while, when it does not."""
+    def _exchange(self, exchange: Callable[[], Any]) -> Any:
+        """The answer of the server; None where it fails, and it is not asked again for a while."""
         try:
             answer = exchange()
         except Exception as error:  # noqa: BLE001 - a host that is no name is no error of Redis, and requests wait
-            self._away_until = max(self._away_until, monotonic() + _PAUSE)
-            if not self._is_away:
-                self._is_away = True
+            self._retry_at = max(self._retry_at, monotonic() + _PAUSE)
+            if not self._is_failing:
+                self._is_failing = True
                 _logger.warning("Redis at %s fails, and requests go to their models: %s", self._where, error)
             return None
-        if self._is_away:
-            self._is_away = False
+        if self._is_failing:
+            self._is_failing = False
             _logger.info("Redis at %s answers again", self._where)
         return answer
