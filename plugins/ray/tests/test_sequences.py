@@ -1,6 +1,6 @@
 """Where sequences go: rendezvous hashing, and a front desk's memory of their replicas."""
 
-from naiad_ray.peeking import SequenceMark
+from naiad_ray.request_fields import SequenceMark
 from naiad_ray.sequences import SequenceOwners, choose, session_of
 
 START, NEXT, END = (SequenceMark("7", start, end) for start, end in ((True, False), (False, False), (False, True)))

@@ -12,8 +12,8 @@ from naiad_ray.description import Description
 from naiad_ray.gateway import NOT_FOUND, UNAVAILABLE, Gateway, error_answer
 from naiad_ray.grpc_service import GrpcMethods
 from naiad_ray.local import LocalServer, answer_asgi
-from naiad_ray.peeking import SequenceMark, sequence_of
 from naiad_ray.raw import GrpcRequest, HttpRequest, RawAnswer
+from naiad_ray.request_fields import SequenceMark, sequence_of
 from naiad_ray.sequences import SequenceOwners
 from naiad_ray.streams import ForwardedStream
 

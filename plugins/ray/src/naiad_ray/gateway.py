@@ -13,8 +13,8 @@ from naiad_ray.board import Payload, Question, Result
 from naiad_ray.control import QUESTION_SECONDS, READINESS_SECONDS
 from naiad_ray.local import LocalServer, Views, answer_asgi, answer_in_json, views
 from naiad_ray.merging import merged_index, merged_statistics
-from naiad_ray.peeking import Subject, subject_of
 from naiad_ray.raw import GrpcRequest, HttpRequest, RawAnswer
+from naiad_ray.request_fields import Subject, subject_of
 
 UNAVAILABLE, NOT_FOUND = 14, 5
 _STREAMED = b"/generate_stream"
@@ -181,7 +181,7 @@ def conclude(request: HttpRequest | GrpcRequest, answers: Mapping[str, RawAnswer
     if answers and not lost and len(failed) in (0, len(answers)):
         return next(iter(answers.values()))
     reasons = [f"replica {name}: {_reason(answer)}" for name, answer in failed.items()]
-    reasons += [f"replica {name} got the order and fell silent before it answered" for name in lost]
+    reasons += [f"replica {name} ended or stopped answering before it carried the order out" for name in lost]
     if not answers and not lost:
         reasons = ["there is no replica now"]
     count = len(answers) - len(failed)

@@ -47,7 +47,7 @@ class Membership:
             async with asyncio.timeout(2.0):
                 await self._control.leave.remote(self._replica)
         except Exception as error:  # noqa: BLE001 - the control plane may have ended before; it also notices silence
-            _logger.info("the control plane did not hear that replica %s ends: %s", self._replica, error)
+            _logger.info("the control plane was not notified that replica %s ends: %s", self._replica, error)
 
     async def _poll(self) -> None:
         while True:

@@ -13,8 +13,8 @@ from naiad_ray.grpc_service import STREAM, GrpcMethods
 from naiad_ray.health import Health
 from naiad_ray.local import LocalServer
 from naiad_ray.membership import Membership
-from naiad_ray.peeking import model_of_message
 from naiad_ray.raw import GrpcRequest, HttpRequest, RawAnswer
+from naiad_ray.request_fields import model_of_message
 from naiad_ray.scaling import QUEUE
 
 

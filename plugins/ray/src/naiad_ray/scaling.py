@@ -25,7 +25,7 @@ class ByQueue:
 def replicas_for(waiting: float, target: float, now: int) -> int:
     """The replicas for so many waiting requests. Without a queue there is one replica less at a time.
 
-    A queue that is shorter than its target says that the replicas are just enough: the length of a queue does not tell
+    A queue that is shorter than its target says that the replicas are just enough: the length of a queue does not say
     how many of them could go.
     """
     if waiting < FEW * target:

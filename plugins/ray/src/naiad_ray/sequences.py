@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from naiad_ray.peeking import SequenceMark
+from naiad_ray.request_fields import SequenceMark
 
 MOST_SEQUENCES = 200_000
 """The sequences that a front desk remembers; those that it forgets first go on by hashing alone."""

@@ -8,8 +8,8 @@ from ray.exceptions import RayActorError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
 from naiad_kit.frontends.embedding import StatusError
-from naiad_ray.peeking import SequenceMark, model_of_message, sequence_of
 from naiad_ray.raw import GrpcRequest, RawAnswer
+from naiad_ray.request_fields import SequenceMark, model_of_message, sequence_of
 from naiad_ray.sequences import SequenceOwners
 
 _PATH = "/inference.GRPCInferenceService/ModelStreamInfer"

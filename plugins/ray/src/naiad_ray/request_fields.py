@@ -1,4 +1,4 @@
-"""The model and the sequence of a raw request, read from its path or first fields without decoding its tensors."""
+"""Fields of a raw request (its model, sequence and subject), read from its path or first bytes without its tensors."""
 
 import json
 import re

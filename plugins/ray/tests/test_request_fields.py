@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tritonclient.grpc import service_pb2
 
-from naiad_ray.peeking import SequenceMark, Subject, model_of_message, model_of_path, sequence_of, subject_of
 from naiad_ray.raw import GrpcRequest, HttpRequest
+from naiad_ray.request_fields import SequenceMark, Subject, model_of_message, model_of_path, sequence_of, subject_of
 
 SERVICE = "/inference.GRPCInferenceService/"
 
