@@ -10,9 +10,10 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
-from naiad.errors import NaiadError, UnavailableError
+from naiad.errors import NaiadError, UnavailableError, UnsupportedError
 from naiad_cli.option_sources import from_variable
 from naiad_cli.parser import UsageError
 
@@ -96,7 +97,7 @@ class Client:
         return self._call(self._request(path))
 
     def post(self, *path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
-        """POST the body. Raises NaiadError with the server's own words for any other status."""
+        """POST the body. Raises NaiadError with the server's own words for any other status, for 501 UnsupportedError."""
         return self._call(self._request(path, body, headers))
 
     def events(self, *path: str, body: bytes) -> Iterator[Any]:
@@ -135,7 +136,8 @@ class Client:
                 request, timeout=self.timeout, context=self.tls
             )
         except urllib.error.HTTPError as error:
-            raise NaiadError(_reason(error)) from error
+            failure = UnsupportedError if error.code == HTTPStatus.NOT_IMPLEMENTED else NaiadError
+            raise failure(_reason(error)) from error
         return opened
 
     def _call(self, request: urllib.request.Request) -> Answer:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from naiad.errors import NaiadError
+from naiad.errors import NaiadError, UnsupportedError
 from naiad_cli.chart import drawn, plain
 from naiad_cli.client import Client, add_server_options, client_of
 from naiad_cli.parser import Parser, Subparsers, UsageError
@@ -61,7 +61,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.stream:
         return _stream(arguments, client, path, metadata)
     body, header_length = request_body(arguments, metadata)
-    answer = client.post(*path, "infer", body=body, headers={HEADER_LENGTH: str(header_length)})
+    try:
+        answer = client.post(*path, "infer", body=body, headers={HEADER_LENGTH: str(header_length)})
+    except UnsupportedError as error:
+        if "decoupled" not in str(error):
+            raise
+        raise UnsupportedError(f"{error}; here add --stream") from error
     length = int(answer.headers.get(HEADER_LENGTH.lower(), len(answer.body)))
     document = json.loads(answer.body[:length])
     if arguments.json:
