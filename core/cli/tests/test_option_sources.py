@@ -53,7 +53,7 @@ def test_options_of_another_command_in_the_file_are_known_and_not_taken(tmp_path
     [
         ("http-port = 1\nhttp_prt = 2\n", "naiad.toml:2: unknown option 'http_prt'; did you mean 'http-port'?"),
         ("[serve]\nhttp-port = 1\n", "naiad.toml:1: 'serve' is a table; write each option without one, as http-port ="),
-        ("mode = 'poll'\noptions = 'x'\n", "naiad.toml:2: unknown option 'options'"),
+        ("mode = 'poll'\noptions = 'x'\n", "naiad.toml:2: an options file names no other"),
         ("http-port = [1]\n", "naiad.toml:1: http-port takes one text, number or truth value"),
         ("\nhttp-port = 'x'\n", "naiad.toml:2: http-port: 'x'"),
         ("http-port 1\n", "naiad.toml:1:11: Expected '=' after a key in a key/value pair; write one"),

@@ -74,6 +74,8 @@ def _from_file(path: Path, options: Sequence[Option]) -> dict[str, Any]:
         option = by_name.get(name)
         if isinstance(value, dict):
             raise UsageError(f"{location}: '{key}' is a table; write each option without one, as http-port = 8000")
+        if name == OPTIONS_FILE.name:
+            raise UsageError(f"{location}: an options file names no other; write the options of both into one file")
         if option is None:
             raise UsageError(f"{location}: unknown option '{key}'{did_you_mean(name, list(by_name))}")
         words = value if isinstance(value, list) else [value]
