@@ -21,6 +21,7 @@ _NO_TIMES: dict[str, Any] = {"queue_ns": 0, "phases": (0, 0, 0), "joined": ()}
 
 _SECOND, _MILLISECOND = 1_000_000_000, 1_000_000
 """Nanoseconds."""
+_PER_SECOND = 1000
 
 _DELAY = 0.1
 """Seconds for which lines are collected: to wake the thread for each takes longer than to format it."""
@@ -87,8 +88,10 @@ class AccessLog:
             client.describe(form, key)
         ended_ns = monotonic_ns()
         second_ns, second = self._second
-        if not 0 <= ended_ns - second_ns < _SECOND:
+        milliseconds = (ended_ns - second_ns) // _MILLISECOND
+        if not 0 <= milliseconds < _PER_SECOND:
             second_ns, second = self._next_second(ended_ns)
+            milliseconds = (ended_ns - second_ns) // _MILLISECOND
         try:
             queue_ns, phases, batch = call.queue_ns, call.phases, call.joined
         except AttributeError:  # there is no call, or no instance has executed it
@@ -98,7 +101,7 @@ class AccessLog:
             end = form.end(sum(phases) // 1000, batch)
             self._end = phases, batch, end
         self._lines.append(
-            f"{second}{form.milliseconds[(ended_ns - second_ns) // _MILLISECOND]}{client.subject}"
+            f"{second}{form.milliseconds[milliseconds]}{client.subject}"
             f"{(ended_ns - began_ns) // 1000}{form.queue}{queue_ns // 1000}{end}{client.trace}"
         )
         if not self._is_awake:

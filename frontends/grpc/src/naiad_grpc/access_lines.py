@@ -51,8 +51,10 @@ class Lines:
 
     def write(self, line: "Line", status: str, sent: int, version: int = 0) -> None:
         """Log the end of a line; without a `version`, which answered, it has the one that the request asked for."""
-        find = getattr(line.context, "peer_and_trace", None)  # our own transport has it, and this is the usual case
-        peer, traceparent = peer_and_trace_of(line.context) if find is None else find()
+        try:
+            peer, traceparent = line.context.peer_and_trace()  # type: ignore[attr-defined]
+        except AttributeError:  # the context of another transport
+            peer, traceparent = peer_and_trace_of(line.context)
         client = self._clients.get(peer) or self._new_client(peer)
         request, call = line.request, line.call
         model = request_id = ""
