@@ -112,9 +112,12 @@ class Intake:
         """Who makes that call of an RPC. Raises InvalidArgumentError when metadata to forward has a reserved name."""
         remaining = context.time_remaining()
         deadline = None if remaining is None else monotonic() + remaining
-        explained = {EXPLAIN: "true"} if type(context) is ExplainedContext else {}
+        is_explained = type(context) is ExplainedContext
+        if not (deadline is not None or is_explained or self._forwarding.active or self._tracing.active):
+            return DEFAULT_CALLER
+        explained = {EXPLAIN: "true"} if is_explained else {}
         if not (self._forwarding.active or self._tracing.active):
-            return DEFAULT_CALLER if deadline is None and not explained else Caller(deadline, explained)
+            return Caller(deadline, explained)
         texts = [(key, value) for key, value in context.invocation_metadata() or () if isinstance(value, str)]
         metadata = dict(texts)
         forwarded = self._forwarding.of(texts) if self._forwarding.active else {}

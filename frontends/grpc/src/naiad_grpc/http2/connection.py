@@ -45,6 +45,8 @@ _OPEN, _HALF_CLOSED = State.OPEN, State.HALF_CLOSED
 _WINDOW_UPDATE_WORD = 4 << 8 | WINDOW_UPDATE
 """Length and kind of a WINDOW_UPDATE frame, as HEAD has them."""
 _INCREMENT = Struct(">I")
+_INCREMENT_AND_HEAD = Struct(">IIBI")
+"""The increment of a WINDOW_UPDATE frame, and the head of the frame behind it."""
 _WINDOW_UPDATE_SIZE = HEAD_SIZE + _INCREMENT.size
 
 
@@ -127,12 +129,12 @@ class Connection(Endpoint):
                 word, flags, owner = unpack(data, stop)
                 is_widened = word == _WINDOW_UPDATE_WORD and owner == stream_id and stop + _WINDOW_UPDATE_SIZE <= last
                 if is_widened:
-                    increment = read_increment(data, stop + HEAD_SIZE)[0] & MAX_WINDOW
+                    increment, word, flags, owner = _INCREMENT_AND_HEAD.unpack_from(data, stop + HEAD_SIZE)
+                    increment &= MAX_WINDOW
                     window += increment
                     stop += _WINDOW_UPDATE_SIZE
                     if not increment or window > MAX_WINDOW:
                         break
-                    word, flags, owner = unpack(data, stop)
                 length = word >> 8
                 start = stop + HEAD_SIZE
                 stop = start + length
