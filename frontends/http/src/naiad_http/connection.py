@@ -252,7 +252,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _resume(self) -> None:
         """Continue with the bytes that arrived while a request was in flight or writing was paused."""
-        if self._advancing or self._refused or self._transport.is_closing():
+        if self._advancing or self._refused or self._flow.write_paused or self._transport.is_closing():
             return
         if self._reader.kept or self._reader.begun is not None:
             self._continue()
@@ -301,7 +301,7 @@ class Connection(asyncio.BufferedProtocol):
             self._reader.release()
         if self._ending or not self._keep_alive:
             self._close()
-        elif not self._advancing and not self._flow.write_paused:
+        elif self._reader.kept or self._reader.begun is not None or self._flow.read_paused:
             self._resume()
 
     # Ends

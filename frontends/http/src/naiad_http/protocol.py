@@ -99,7 +99,7 @@ class HttpProtocol(Connection):
         if self._encoding is not None:
             self._encoding.cancel()
         self._head = self._call = self._deliver = self._cycle = self._trace = self._encoding = None
-        super()._finish()
+        Connection._finish(self)  # a tenth of the time of `super()`
 
     def _forget(self) -> None:
         if self._trace is not None:
