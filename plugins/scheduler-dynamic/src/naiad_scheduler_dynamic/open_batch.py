@@ -32,8 +32,8 @@ class OpenBatch:
 
         The answer says which next ticket stopped it, None when the queue or the room is at its end.
         """
-        tickets, pop = self.tickets, queue.pop
-        while self.size < limit:
+        tickets, pop, size = self.tickets, queue.pop, self.size
+        while size < limit:
             ticket = pop()
             if ticket is None:
                 return None
@@ -42,12 +42,12 @@ class OpenBatch:
             elif ticket.shape_key != self.shape:
                 queue.put_back((ticket,))
                 return _SHAPE
-            elif self.size + ticket.batch_size > limit:
+            elif size + ticket.batch_size > limit:
                 queue.put_back((ticket,))
                 return _NEXT_TOO_LARGE
             elif ticket.arrival < self.oldest:
                 self.oldest = ticket.arrival
-            self._append(ticket)
+            size = self._append(ticket)
         return None
 
     def take(self) -> tuple[int, ...]:
@@ -76,11 +76,13 @@ class OpenBatch:
             queue.put_back(tuple(self.tickets.values()))
             self._restart({})
 
-    def _append(self, ticket: Ticket) -> None:
+    def _append(self, ticket: Ticket) -> int:
+        """Add a ticket; the size with it."""
         self.tickets[ticket.id] = ticket
-        self.size += ticket.batch_size
-        if self.size in self._preferred_sizes:
+        size = self.size = self.size + ticket.batch_size
+        if size in self._preferred_sizes:
             self.preferred = len(self.tickets)
+        return size
 
     def _restart(self, tickets: dict[int, Ticket]) -> None:
         self.tickets, self.size, self.preferred = {}, 0, 0
