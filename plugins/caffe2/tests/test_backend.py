@@ -118,7 +118,7 @@ def test_weights_live_as_long_as_the_model(workbench):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ("", r"takes the input 'x', and a net of Caffe2 tells neither its datatype nor its dims"),
+        ("", r"takes the input 'x', and a net of Caffe2 says neither its datatype nor its dims"),
         ('input { name: "x" dims: [ 3 ] }', 'write input { name: "x" data_type: TYPE_FP32 dims:'),
         ('input { name: "q" data_type: TYPE_FP32 dims: [ 3 ] }', "unexpected inference input 'q'"),
         ('input { name: "x" data_type: TYPE_STRING dims: [ 3 ] }', "is TYPE_STRING, which nets of Caffe2 do not take"),
@@ -142,7 +142,7 @@ def test_an_output_of_any_dims_must_be_written(workbench):
     net.gives("y").write(workbench.path("model.netdef"))
     inputs = INPUT + 'input { name: "shape" data_type: TYPE_INT64 dims: [ -1 ] }\n'
 
-    with pytest.raises(ConfigError, match="does not tell how many dims its output 'y' has"):
+    with pytest.raises(ConfigError, match="does not say how many dims its output 'y' has"):
         workbench.load(inputs)
     served = workbench.load(inputs + 'output { name: "y" data_type: TYPE_FP32 dims: [ 3, 1 ] }')
 

@@ -46,7 +46,7 @@ def given_inputs(config: ModelConfig, nets: Nets) -> dict[str, GivenInput]:
 
 
 def interface_of(config: ModelConfig, translated: Translated, inputs: Mapping[str, GivenInput]) -> Interface:
-    """Both sides of the net; dims of an output that only running it would tell are those of the configuration."""
+    """Both sides of the net; dims of an output that only a run would show are those of the configuration."""
     written = {entry.name: entry for entry in config.output}
     batch = (-1,) if config.max_batch_size > 0 else ()
     outputs = []
@@ -62,12 +62,12 @@ def interface_of(config: ModelConfig, translated: Translated, inputs: Mapping[st
 
 
 def refuse_unknown_dims(config: ModelConfig, interface: Interface) -> None:
-    """Raise ConfigError for outputs whose number of dims nothing tells, neither the net nor the configuration."""
+    """Raise ConfigError for outputs whose number of dims neither the net nor the configuration says."""
     written = {entry.name for entry in config.output if entry.dims}
     declared = {entry.name for entry in config.output} or {tensor.name for tensor in interface.outputs}
     problems = [
         Problem(
-            f"model '{config.name}': the net does not tell how many dims its output '{tensor.name}' has",
+            f"model '{config.name}': the net does not say how many dims its output '{tensor.name}' has",
             "output",
             hint=f'write output {{ name: "{tensor.name}" data_type: … dims: [ … ] }}',
         )
@@ -94,7 +94,7 @@ def _incomplete(claims: Mapping[str, Claim], names: Sequence[str], model: str) -
         if claim is None or claim.data_type is DataType.TYPE_INVALID or not (claim.dims or claim.whole is not None):
             problems.append(
                 Problem(
-                    f"model '{model}' takes the input '{name}', and a net of Caffe2 tells neither its datatype nor its "
+                    f"model '{model}' takes the input '{name}', and a net of Caffe2 says neither its datatype nor its "
                     "dims",
                     claim.path if claim is not None else "input",
                     hint=f'write input {{ name: "{name}" data_type: TYPE_FP32 dims: [ … ] }}, as the model needs it',

@@ -39,7 +39,7 @@ _MESSAGES = {
         ("external_output", 8, "string", True),
     ),
 }
-"""Name, number, type and whether it is repeated, of every field of `caffe2.proto` that tells what a net computes."""
+"""Name, number, type and whether it is repeated, of every field of `caffe2.proto` that says what a net computes."""
 
 
 def message_class(name: str) -> Any:

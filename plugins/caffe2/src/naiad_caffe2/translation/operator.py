@@ -12,7 +12,7 @@ from naiad_caffe2.translation.graph import Graph, Shape
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An operator whose inputs are values of the graph; `outputs` are the names of blobs, `where` tells its place."""
+    """An operator whose inputs are values of the graph; `outputs` are the names of blobs, `where` its position."""
 
     type: str
     where: str
@@ -48,14 +48,14 @@ class Operator:
 
         kind = self.graph.element_type(name)
         if not kind:
-            raise self.error(f"needs the type of '{name}', which nothing before it tells")
+            raise self.error(f"needs the type of '{name}', which no operator before it gives")
         return np.dtype(helper.tensor_dtype_to_np_dtype(kind))
 
     def shape(self, name: str) -> Shape:
         """The shape of a value. Raises TranslationError when even its rank is not known."""
         shape = self.graph.shape(name)
         if shape is None:
-            raise self.error(f"needs the number of dims of '{name}', which nothing before it tells")
+            raise self.error(f"needs the number of dims of '{name}', which no operator before it gives")
         return shape
 
     def rank(self, name: str) -> int:

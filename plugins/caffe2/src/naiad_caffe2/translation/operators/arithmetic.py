@@ -99,7 +99,7 @@ def _broadcasting(op: Operator) -> tuple[bool, int | None]:
 
 
 def _broadcast(op: Operator) -> str:
-    """The second input, with dims behind its own where the old rules want its first dim at an axis of the first input.
+    """The second input, with dims behind its own where the old rules put its first dim at an axis of the first input.
 
     Without `broadcast` the rules are those of numpy, which are ONNX's as well.
     """

@@ -9,7 +9,7 @@ from naiad_caffe2.translation.reshaping import size_of
 
 @operator("Concat", "DepthConcat", inputs=(1, MANY), outputs=(1, 2))
 def _concat(op: Operator) -> list[str]:
-    """Also along a new axis (`add_axis`); the second output tells how long each part is."""
+    """Also along a new axis (`add_axis`); the second output has the length of each part."""
     parts = list(op.inputs)
     added = op.arguments.flag("add_axis")
     axis = _axis(op, op.rank(parts[0]) + added)
