@@ -61,8 +61,8 @@ def test_what_is_yielded_may_be_named_in_position(folder):
         ("async def f(a: Array[FP32, 4]):", r"write -> AsyncIterator\[Array\[FP32, 16\]\] before"),
         ("def f(a: Array[FP32, 4]) -> Array[FP32, 4]:", r"it yields, .*write -> Iterator\[Array\[FP32, 16\]\], with"),
         ("async def f(a: Array[FP32, 4]) -> Iterator[Array[FP32, 4]]:", r"it yields, .*write -> AsyncIterator\["),
-        ("def f(a: Array[FP32, 4]) -> Iterator:", r"output 'output' tells neither datatype nor dims"),
-        ("def f(a: Array[FP32, 4]) -> typing.Iterator:", r"output 'output' tells neither datatype nor dims"),
+        ("def f(a: Array[FP32, 4]) -> Iterator:", r"output 'output' says neither datatype nor dims"),
+        ("def f(a: Array[FP32, 4]) -> typing.Iterator:", r"output 'output' says neither datatype nor dims"),
     ],
 )
 def test_an_annotation_that_does_not_fit_what_is_yielded_says_what_to_write(folder, definition, message):

@@ -39,7 +39,7 @@ def way_of(hint: Any) -> tuple[Way, Any]:
 
 
 def way_written(function: Callable[..., Any]) -> Way | None:
-    """How the responses come by the body of a function; None when the body does not tell."""
+    """How the responses come by the body of a function; None when the body does not show it."""
     if inspect.isgeneratorfunction(function):
         return Way.ITERATOR
     if inspect.isasyncgenfunction(function):

@@ -55,7 +55,7 @@ class AsyncInstance:
             self.abandon()
 
     def abandon(self) -> None:
-        """End the event loop and its thread, without a word to the user's object."""
+        """End the event loop and its thread, without a call of the user's object."""
         self._thread.end()
 
 

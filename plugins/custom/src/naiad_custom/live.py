@@ -34,7 +34,7 @@ class LivePlugin:
 
 
 class LiveBackend:
-    """Serves one marked object under its own name. Raises ConfigError for annotations that do not tell enough."""
+    """Serves one marked object under its own name. Raises ConfigError for annotations that say too little."""
 
     def __init__(self, name: str, target: Callable[..., Any]) -> None:
         self.traits = BackendTraits(name=name)

@@ -47,7 +47,7 @@ class LoopThread:
 
     def _run(self) -> None:
         while not self._ended:
-            with suppress(SystemExit, KeyboardInterrupt):  # the task's own future tells of it; the others go on
+            with suppress(SystemExit, KeyboardInterrupt):  # the task's own future has the error; the others go on
                 self.loop.run_forever()
 
 

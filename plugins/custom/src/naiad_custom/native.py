@@ -21,7 +21,7 @@ from naiad_custom.user_object import Listener, Ready, UserObject
 class ModelDefinition:
     """A function or class that `@model` marked, with its signature.
 
-    Raises ConfigError for annotations that do not tell what the model takes and gives, and for an `async def ready`.
+    Raises ConfigError for annotations that do not say what the model takes and gives, and for an `async def ready`.
     """
 
     def __init__(self, target: Callable[..., Any]) -> None:

@@ -30,7 +30,7 @@ def check_batch_inputs(config: ModelConfig, signature: Signature, problems: list
     known = {tensor.name for tensor in config.input}
     for index, batch_input in enumerate(config.batch_input):
         if not known.issuperset(batch_input.source_input[:1] or ("",)):
-            continue  # the rules of a complete configuration tell of it
+            continue  # the rules of a complete configuration report it
         whole = batch_input_shape(batch_input, config)
         for target, name in enumerate(batch_input.target_name):
             argument, path = arguments.get(name), f"batch_input[{index}].target_name[{target}]"

@@ -110,7 +110,7 @@ class _Reader:
         elif inner is Server or inner is AsyncServer:
             self._servers[name] = inner
         elif (spec := spec_of(inner)) is None:
-            self._note(f"its annotation {shown(hint)} tells neither datatype nor dims", name, example)
+            self._note(f"its annotation {shown(hint)} says neither datatype nor dims", name, example)
         elif optional and not has_default:
             self._note("an optional input needs a default", name, f"write {name}: {spec} | None = None")
         else:
@@ -167,7 +167,7 @@ class _Reader:
     def _returned_spec(self, name: str, hint: Any) -> ArraySpec | None:
         spec = spec_of(hint)
         if spec is None:
-            text_shown = f"the annotation {shown(hint)} of output '{name}' tells neither datatype nor dims"
+            text_shown = f"the annotation {shown(hint)} of output '{name}' says neither datatype nor dims"
             self._note(
                 text_shown, "return", "write Array[FP32, 16], or a NamedTuple, TypedDict or dataclass of such fields"
             )

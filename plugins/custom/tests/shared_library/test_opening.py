@@ -88,7 +88,7 @@ def test_a_damaged_library_is_refused_in_the_loaders_words(workbench, compiler):
     path = workbench.put(compiler.library("echo.c"))
     path.write_bytes(path.read_bytes()[:200])
 
-    with pytest.raises(InvalidArgumentError, match=r"the loader says: .*libcustom.so.*; `ldd -r .*` may tell more"):
+    with pytest.raises(InvalidArgumentError, match=r"the loader says: .*libcustom.so.*; `ldd -r .*` may say more"):
         workbench.complete()
 
 
@@ -140,7 +140,7 @@ def test_a_misspelt_function_is_missing(workbench, compiler):
     [
         (
             "7ul << 32",
-            "it was built with version 7 of naiad_custom.h, and this server speaks version 1; build it again",
+            "it was built with version 7 of naiad_custom.h, and this server has version 1; build it again",
         ),
         ("(1ul << 32) + 5", "its structs take 5 bytes, and those of this server 248: it was built with an option that"),
     ],

@@ -89,7 +89,7 @@ _ERRORS: Final[tuple[type[NaiadError], ...]] = (
 
 
 def failure(code: int, message: str) -> NaiadError:
-    """The error of a naiad_code; one that is none of them, 0 included, is a ModelFailedError that tells it."""
+    """The error of a naiad_code; one that is none of them, 0 included, is a ModelFailedError that names it."""
     if 0 < code < len(_ERRORS):
         return _ERRORS[code](message)
     return ModelFailedError(f"{message} (code {code}, which is not a naiad_code)")

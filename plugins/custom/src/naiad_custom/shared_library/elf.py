@@ -36,7 +36,7 @@ _LINKED = "link it with -shared"
 
 
 def objection(header: bytes, own: bytes) -> str:
-    """Why a file with this header cannot be loaded into a program with the header `own`, "" when nothing speaks for it.
+    """Why a file with this header cannot be loaded into a program with the header `own`, "" when there is no objection.
 
     Ends with what to do. Nothing is said where this program is no ELF file.
     """

@@ -92,10 +92,10 @@ def _next_step(text: str, path: Path) -> str:
             f"`ldd {path}` lists what is missing"
         )
     if "undefined symbol" in text:
-        return "link the library with what has that symbol (-l...); -Wl,--no-undefined tells when it is built"
+        return "link the library with what has that symbol (-l...); -Wl,--no-undefined reports it at the build"
     if "version `" in text:
         return "build it on a system as old as this one, or in the server's image"
-    return f"`ldd -r {path}` may tell more"
+    return f"`ldd -r {path}` may say more"
 
 
 def _check_functions(functions: ctypes.CDLL, start: str) -> None:
@@ -103,7 +103,7 @@ def _check_functions(functions: ctypes.CDLL, start: str) -> None:
     if not missing:
         return
     others = {message for name, message in _OTHER_INTERFACES.items() if hasattr(functions, name)}
-    known = f"; it was written for {others.pop()}, which Naiad does not speak" if others else ""
+    known = f"; it was written for {others.pop()}, which Naiad does not support" if others else ""
     raise InvalidArgumentError(
         f"{start}: it has no {', no '.join(missing)}{known}; include naiad_custom.h, which lies in {include_dir()}, "
         "and write the functions that it declares"
@@ -117,7 +117,7 @@ def _check_abi(functions: ctypes.CDLL, start: str) -> None:
         return
     version, size = stamp >> 32, stamp & 0xFFFFFFFF
     if version != abi.VERSION:
-        message = f"it was built with version {version} of naiad_custom.h, and this server speaks version {abi.VERSION}"
+        message = f"it was built with version {version} of naiad_custom.h, and this server has version {abi.VERSION}"
     else:
         message = (
             f"its structs take {size} bytes, and those of this server {abi.STAMP & 0xFFFFFFFF}: it was built with an "

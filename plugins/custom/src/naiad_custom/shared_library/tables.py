@@ -23,7 +23,7 @@ _Row = tuple[tuple[int, ...], int, int]
 class RequestTable:
     """The naiad_requests of one batch at a time, in memory that is used again for the next; `head` points to it.
 
-    `wanted` tells which outputs a request wants. Contents are not copied where they lie as the library needs them.
+    `wanted` says which outputs a request asks for. Contents are not copied where they lie as the library needs them.
     """
 
     def __init__(self, head: abi.Batch, requested_outputs: Callable[[Request], Sequence[str]]) -> None:
@@ -76,7 +76,7 @@ class RequestTable:
         self._kept.clear()
 
     def _outputs(self, requests: Sequence[Request]) -> list[list[int]]:
-        """The names of the outputs that each request wants; most want the same."""
+        """The names of the outputs that each request asks for; most ask for the same."""
         known: dict[tuple[str, ...], list[int]] = {}
         for request in requests:
             if request.requested not in known:

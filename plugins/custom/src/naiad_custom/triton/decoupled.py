@@ -69,7 +69,7 @@ class DecoupledInstance(TritonInstance):
             self._check(await answer)
         except asyncio.CancelledError:
             _fail(requests, why_cancelled([request._request for request in requests]))
-        except BaseException as error:  # noqa: BLE001 - a model may raise anything, and nobody else tells its callers
+        except BaseException as error:  # noqa: BLE001 - a model may raise anything, and its callers must get an error
             if isinstance(error, (AttributeError, TypeError)):
                 explain_missing_input(error)
             _fail(requests, self._failures.of(error, requests[0]._request))

@@ -71,7 +71,7 @@ class InferenceResponseSender:
             wait_for(room)
 
     def is_cancelled(self) -> bool:
-        """Whether the caller has left, so that nobody wants further responses."""
+        """Whether the caller has left, so that further responses have no reader."""
         return self._sender.is_cancelled()
 
     def _fail(self, error: NaiadError) -> None:
