@@ -90,7 +90,7 @@ def test_a_graph_without_outputs_is_not_completed(workbench, zoo, caplog):
     zoo(frozen, workbench.path(GRAPH))
 
     assert workbench.complete('platform: "tensorflow_graphdef"').input == ()
-    assert "a graph does not tell which of its nodes are outputs" in caplog.text
+    assert "a graph does not say which of its nodes are outputs" in caplog.text
 
 
 @pytest.mark.parametrize(("shared_by", "sessions"), [("1", 3), ("2", 2), ("3", 1)])

@@ -26,7 +26,7 @@ class TensorFlowBackend:
     def complete(self, context: ModelContext) -> ModelConfig:
         """Fill batching, inputs, outputs and dynamic batching from the model, where they are not written.
 
-        A frozen graph does not tell which of its nodes are outputs: these must be written. Raises NaiadError when the
+        A frozen graph does not say which of its nodes are outputs: these must be written. Raises NaiadError when the
         model is missing or broken, or cannot be batched as the configuration asks.
         """
         config = context.config
@@ -37,7 +37,7 @@ class TensorFlowBackend:
         artefact = read_artefact(model_path(context), context, settings)
         if isinstance(artefact, FrozenGraph) and not config.output:
             context.logger.warning(
-                "skipping model configuration auto-complete for '%s': a graph does not tell which of its nodes are "
+                "skipping model configuration auto-complete for '%s': a graph does not say which of its nodes are "
                 "outputs; write these, and the rest is filled",
                 config.name,
             )

@@ -10,7 +10,7 @@ _chosen: dict[str, int] = {}
 
 
 def note_threads(settings: RunSettings, logger: "logging.LoggerAdapter[logging.Logger]") -> None:
-    """Remember what the first session asked for, and tell the log of one that asks for something else."""
+    """Remember what the first session asked for, and log a warning for one that asks for something else."""
     wishes = {"TF_NUM_INTRA_THREADS": settings.intra_op_threads}
     if not settings.per_session_threads:
         wishes["TF_NUM_INTER_THREADS"] = settings.inter_op_threads

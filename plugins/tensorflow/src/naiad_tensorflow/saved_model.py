@@ -88,7 +88,7 @@ def _signature(graph: Any, path: Path, model: str, settings: RunSettings) -> Any
 
 
 def _described(name: str, tensor: Any) -> ModelTensor:
-    """A tensor as a `TensorInfo` tells it; one of several parts, such as a sparse one, has no datatype."""
+    """A tensor as a `TensorInfo` describes it; one of several parts, such as a sparse one, has no datatype."""
     kind = runtime().dtypes.as_dtype(tensor.dtype).name
     unranked = tensor.tensor_shape.unknown_rank
     dims = () if unranked else tuple(dim.size for dim in tensor.tensor_shape.dim)

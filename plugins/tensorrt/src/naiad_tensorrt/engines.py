@@ -143,7 +143,7 @@ def _limit_weights(engine: Any, budget: int, model: str) -> None:
 
 
 def _weights(trt: ModuleType, engine: Any, size: int) -> int:
-    """The bytes of weights on the device; those of the file where this version of TensorRT does not tell them."""
+    """The bytes of weights on the device; those of the file where this version of TensorRT does not report them."""
     if not hasattr(trt, "EngineStat"):
         return size
     total = max(engine.get_engine_stat(trt.EngineStat.TOTAL_WEIGHTS_SIZE), 0)

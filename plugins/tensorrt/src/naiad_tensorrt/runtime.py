@@ -81,7 +81,7 @@ def complaints() -> Iterator[list[str]]:
 def logger_of(trt: ModuleType) -> Any:
     """The `ILogger` of a module, one for the life of the process, for its objects keep no reference to it.
 
-    It writes to the log `naiad.tensorrt`, and tells `complaints`.
+    It writes to the log `naiad.tensorrt`, and to `complaints`.
     """
     severity = trt.ILogger.Severity
     levels = {

@@ -26,7 +26,7 @@ class TorchBackend:
     )
 
     def complete(self, context: ModelContext) -> ModelConfig:
-        """Fill batching, inputs and outputs from a package; the other forms do not tell.
+        """Fill batching, inputs and outputs from a package; the other forms do not describe theirs.
 
         Raises NaiadError when the file is missing or broken.
         """

@@ -87,6 +87,6 @@ class _ExportedProgram:
 
 
 def _writes(target: Any) -> bool:
-    """Whether an operator writes to an argument, as its name tells: `aten.add_.Tensor`, `aten.add.out`."""
+    """Whether an operator writes to an argument, as its name says: `aten.add_.Tensor`, `aten.add.out`."""
     name, _, overload = str(target).removeprefix("aten.").partition(".")
     return (name.endswith("_") and not name.endswith("__")) or overload.endswith("out")

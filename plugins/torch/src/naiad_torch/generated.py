@@ -19,7 +19,7 @@ _WEIGHT = re.compile(r"constants_info_\[\d+\]\.data_size = (\d+);")
 
 
 def read_arguments(source: str, count: int) -> tuple[Described, ...]:
-    """The `count` tensors that the model takes, called `INPUT__<n>`; () where the source does not tell."""
+    """The `count` tensors that the model takes, called `INPUT__<n>`; () where the source does not say."""
     arguments = [_argument(source, int(number), body) for number, body in _CHECK.findall(source)]
     by_name = {each.name: each for each in arguments if each is not None}
     names = [f"INPUT__{index}" for index in range(count)]

@@ -23,7 +23,7 @@ def completed_from(config: ModelConfig, artefact: Artefact, default_batch_size: 
 
 
 def contradictions(config: ModelConfig, artefact: Artefact, file: str) -> list[Problem]:
-    """Everything in which a complete configuration and the package contradict each other, if it tells of its tensors.
+    """Everything in which a complete configuration and the package contradict each other, if it describes its tensors.
 
     The dims of an output may be variable where those of the model are not: the kernel looks at each output anyway.
     """

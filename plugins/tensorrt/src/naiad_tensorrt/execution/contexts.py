@@ -18,7 +18,7 @@ class Contexts:
     """Makes contexts on one stream.
 
     Those of strategy `USER_MANAGED`, and those for CUDA graphs, share one workspace, so only one of them may run at a
-    time. TensorRT wants a context of its own for each graph, whose memory stays where it is.
+    time. TensorRT needs a context of its own for each graph, whose memory stays where it is.
 
     TensorRT for RTX compiles kernels when a context first runs them: the contexts of one object share what it has
     compiled, and those for graphs compile for their shapes at once and not beside the first runs.

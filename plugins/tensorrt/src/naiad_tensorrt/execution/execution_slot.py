@@ -70,7 +70,7 @@ class ExecutionSlot:
         return self._computed
 
     def bind(self) -> None:
-        """Make room for all inputs and outputs, and tell the context where it is. Raises CudaError for too little."""
+        """Make room for all inputs and outputs, and set its addresses. Raises CudaError for too little."""
         for output in self._late.values():
             output.forget()
         if self._is_bound:
@@ -115,7 +115,7 @@ class ExecutionSlot:
     def late_shape(self, name: str) -> Shape:
         """The whole shape that the engine reported for an output in this run. Raises ModelFailedError without one."""
         shape = self._late[name].shape
-        if shape is None or -1 in shape:  # some versions of TensorRT tell -1 here, too: NVIDIA/TensorRT#4744
+        if shape is None or -1 in shape:  # some versions of TensorRT give -1 here, too: NVIDIA/TensorRT#4744
             reported = "no shape" if shape is None else f"the shape {list(shape)}"
             raise ModelFailedError(f"TensorRT reported {reported} for the output '{name}' after the execution")
         return shape

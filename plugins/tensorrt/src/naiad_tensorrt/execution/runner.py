@@ -19,7 +19,7 @@ from naiad_tensors.devices import DeviceTensor
 
 
 class Marks(Protocol):
-    """Who wants to know when the parts of a run are over; a `naiad.backend.Batch` does."""
+    """Is notified when the parts of a run are over; a `naiad.backend.Batch` does."""
 
     def mark_input_done(self) -> None:
         """The inputs are on their way to the GPU."""
