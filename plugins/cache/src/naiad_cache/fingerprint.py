@@ -19,17 +19,17 @@ def fingerprint(directory: Path) -> str:
         seen.add(real)
         digest.update(f"{os.path.relpath(folder, directory)}\0{len(files)}\0".encode(errors="surrogateescape"))
         for name in sorted(files):
-            path = os.path.join(folder, name)  # noqa: PTH118 - os.walk speaks strings
+            path = os.path.join(folder, name)  # noqa: PTH118 - os.walk has strings
             digest.update(name.encode(errors="surrogateescape") + b"\0" + _digest_of(path))
     return digest.hexdigest()
 
 
 def _digest_of(path: str) -> bytes:
     try:
-        mode = os.stat(path).st_mode  # noqa: PTH116 - os.walk speaks strings
+        mode = os.stat(path).st_mode  # noqa: PTH116 - os.walk has strings
         if not stat.S_ISREG(mode):
             return str(mode).encode()
-        with open(path, "rb") as file:  # noqa: PTH123 - os.walk speaks strings
+        with open(path, "rb") as file:  # noqa: PTH123 - os.walk has strings
             return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
     except OSError as error:
         return str(error.errno).encode()

@@ -24,7 +24,7 @@ _ELEMENT = 64
 
 
 class KeyMaker:
-    """Makes the keys of one model version; `generation` tells apart the times that it was loaded."""
+    """Makes the keys of one model version; `generation` is another one for each load of it."""
 
     def __init__(self, name: str, version: int, generation: bytes) -> None:
         said = ascii(("naiad response cache 1", sys.byteorder, name, version, generation)).encode()
@@ -60,7 +60,7 @@ class KeyMaker:
             tuple(request.requested),
             tuple([(name, tensor.datatype, tensor.shape) for name, tensor in tensors]),
         )
-        if request.parameters:  # 1, 1.0 and True are equal, and a model can tell them apart
+        if request.parameters:  # 1, 1.0 and True are equal, and a model may answer each differently
             return _framed((said, sorted(request.parameters.items())))
         described = self._descriptions.get(said)
         if described is None:

@@ -77,7 +77,7 @@ class OpenedCache:
             return self._cache.report()
         except BaseException as error:  # noqa: BLE001 - as above
             raise_interrupt(error)
-            self.complain("cache '%s' failed to tell what it holds: %s", self.name, describe_error(error))
+            self.complain("cache '%s' failed to report what it holds: %s", self.name, describe_error(error))
             return CacheReport()
 
     def metrics(self) -> list[MetricFamily]:

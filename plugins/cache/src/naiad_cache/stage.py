@@ -28,8 +28,8 @@ _LONG = 0.5
 class CacheStage:
     """The stage before the queue of a model version, or before an ensemble. For the event loop's thread.
 
-    `generation` tells the loads of the version apart: what is kept for one is found only by a stage of the same. Where
-    the configuration preserves the order of requests, their responses leave in it, hits among them.
+    `generation` is another one for each load of the version: what is kept for one is found only by a stage of the same.
+    Where the configuration preserves the order of requests, their responses leave in it, hits among them.
     """
 
     parameter = ""

@@ -60,7 +60,7 @@ class EventLoopWorker(InstanceWorker[ItemT]):
         self._current = item
         try:
             self.host.execute(self._instance, item, self.hand_back)
-        except BaseException as error:  # noqa: BLE001 - a model that wants to end the process only loses its instance
+        except BaseException as error:  # noqa: BLE001 - a model that calls sys.exit loses its instance only
             self._die(error)
         finally:
             self._current = None
@@ -70,7 +70,7 @@ class EventLoopWorker(InstanceWorker[ItemT]):
             return
         try:
             instruction(self._instance)
-        except BaseException as error:  # noqa: BLE001 - a model that wants to end the process only loses its instance
+        except BaseException as error:  # noqa: BLE001 - a model that calls sys.exit loses its instance only
             self._die(error)
 
     def _die(self, error: BaseException) -> None:

@@ -1,8 +1,7 @@
 """Watchdog: reports executions that run longer than a limit. Uses no CPU while there are none.
 
-A thread that waits for the interpreter's lock is woken each time it is released, mostly in vain: a watchdog that
-checked every 5 ms cost a busy event loop 18 % of its requests. So it sleeps on a timer of Linux, which executions
-postpone.
+A thread that waits for the interpreter's lock is woken each time it is released, mostly without getting it. So the
+watchdog does not check every few milliseconds, but sleeps on a timer of Linux, which executions postpone.
 """
 
 import ctypes

@@ -118,7 +118,7 @@ class Snapshot:
         return True
 
     def _locate(self, index: int, resource: Occupancy) -> None:
-        """Note which user has each occupant; one that waits in vain until a user goes on is with all of them."""
+        """Note which user has each occupant; one that waits until any user goes on is noted for all of them."""
         held = []
         for number, group in enumerate(resource.users):
             if any(map(self._may_wait, group)):

@@ -240,7 +240,7 @@ def _cancelled() -> NaiadError:
 
 
 def _notify_cancelled(request: Request) -> None:
-    """Let the model that executes a request know that its caller wants no more."""
+    """Notify the model that executes a request that its caller takes no more responses."""
     request.cancelled = True
     listener, request.on_cancelled = request.on_cancelled, None
     if listener is not None:

@@ -37,7 +37,7 @@ def _sample(context: ModelContext, warmup: ModelWarmup) -> WarmupSample:
 def _checked_tensor(context: ModelContext, warmup: ModelWarmup, name: str, data: WarmupInput, batching: bool) -> Tensor:
     try:
         return _tensor(context, warmup, name, data, batching)
-    except (MemoryError, OverflowError, ValueError) as error:  # numpy has a word of its own for each way of too much
+    except (MemoryError, OverflowError, ValueError) as error:  # numpy has three errors for what is too large
         raise InvalidArgumentError(
             f"warmup sample '{warmup.name}' of model '{context.config.name}' cannot have input '{name}' with the dims "
             f"{list(data.dims)}: {error or 'there is not so much memory'}; give it dims that fit into memory"

@@ -10,7 +10,7 @@ _logger = logging.getLogger("naiad.model")
 
 
 def notify_end(correlation_id: int | str, reason: SequenceEndReason, instance: Instance) -> None:
-    """Tell it; what it raises is logged, because no request waits for it, and so is that it wants to be awaited."""
+    """Notify an instance; what it raises is logged, because no request waits for it, and so is a coroutine."""
     listen = getattr(instance, "sequence_ended", None)
     if listen is None:
         return
