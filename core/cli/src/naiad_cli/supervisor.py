@@ -95,7 +95,7 @@ def is_supervised() -> bool:
 
 
 def report_serving() -> None:
-    """Tell the supervisor, if there is one, that the server serves; and stop when the supervisor dies (Linux)."""
+    """Notify the supervisor, if there is one, that the server is ready, and stop when the supervisor ends (Linux)."""
     if not is_supervised():
         return
     descriptor = int(os.environ.pop(_VARIABLE).partition(":")[2])

@@ -67,7 +67,7 @@ def host_bytes(name: str, byte_size: int) -> np.ndarray:
 
 
 def is_left(byte_size: int) -> bool:
-    """Whether that much memory can be had, as far as anything tells."""
+    """Whether that much memory can be had, as far as the system says."""
     if byte_size < _ASKED_FOR:
         return True
     available = free_bytes()

@@ -11,7 +11,7 @@ Read = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """One version of control groups: how a process finds its own, where they lie, and which files and line tell."""
+    """One version of control groups: how a process finds its own, where they are, and which files say what is free."""
 
     own: str
     root: str
@@ -33,7 +33,7 @@ _VERSIONS = (
 
 
 def free_bytes(read: "Read | None" = None) -> int | None:
-    """The least of what the machine and each control group of the process have left; None where nothing tells.
+    """The least of what the machine and each control group of the process have left; None where neither says it.
 
     What files keep in memory for speed alone counts as free. Both versions of control groups are looked at
     (docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html).

@@ -16,7 +16,7 @@ class Guard:
     """Spans of memory that may be touched also when what was mapped there is gone.
 
     Zeros are in its place then, and the span is torn from then on. Addresses and sizes are those of whole pages. Raises
-    OSError when the library cannot be loaded, or Linux does not tell what became of pages.
+    OSError when the library cannot be loaded, or Linux does not say which pages were written to.
     """
 
     def __init__(self) -> None:

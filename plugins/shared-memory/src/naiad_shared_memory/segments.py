@@ -96,7 +96,7 @@ class SegmentMemory:
         return None if self._lender is None else self._lender.lend(offset, byte_size)
 
     def shrunk(self) -> InvalidArgumentError:
-        """What to tell a client that has taken memory away."""
+        """The error for a client that has shortened or removed its segment."""
         return InvalidArgumentError(
             f"shared memory region '{self.name}' is not all there any more: its segment '{self._key}' has "
             f"{os.fstat(self._descriptor).st_size} bytes now, and the region ends at {self._start + self._size}; "
