@@ -97,7 +97,7 @@ class Client:
         return self._call(self._request(path))
 
     def post(self, *path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
-        """POST the body. Raises NaiadError with the server's own words for any other status, UnsupportedError for 501."""
+        """POST the body. Raises NaiadError with the server's words for any other status, UnsupportedError for 501."""
         return self._call(self._request(path, body, headers))
 
     def events(self, *path: str, body: bytes) -> Iterator[Any]:
