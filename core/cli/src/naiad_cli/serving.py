@@ -79,19 +79,24 @@ async def serve(
         if status_line is not None:
             flush_log()
             print_models(server)
-        budget = server.service(ByteBudget)
-
-        def has_work() -> bool:
-            return budget.reserved > 0 or server.has_work()
-
-        following = loop.create_task(keys.follow()) if keys is not None else None
-        with watching(loop, limit), trimming_memory(loop, has_work):
-            await stop.wait()
-        if following is not None:
-            following.cancel()
+        await _serve_until(stop, server, keys)
     ended = await server.stop(0.0 if interrupted else server.settings["lame-duck-secs"])
     _logger.info("stopped" if ended else "stopped with requests unanswered")
     return ServerEnd(0 if ended else 1, threads_remain=interrupted or not ended)
+
+
+async def _serve_until(stop: asyncio.Event, server: naiad.Server, keys: ApiKeys | None) -> None:
+    """Watch the event loop, the memory and the file of API keys of a server that has started, until it is to stop."""
+    loop, budget = asyncio.get_running_loop(), server.service(ByteBudget)
+
+    def has_work() -> bool:
+        return budget.reserved > 0 or server.has_work()
+
+    following = loop.create_task(keys.follow()) if keys is not None else None
+    with watching(loop, server.settings["watchdog-secs"]), trimming_memory(loop, has_work):
+        await stop.wait()
+    if following is not None:
+        following.cancel()
 
 
 def _settle_memory() -> None:
