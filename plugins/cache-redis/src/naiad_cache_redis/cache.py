@@ -19,7 +19,7 @@ _logger = logging.getLogger("naiad.cache.redis")
 _PREFIX = b"naiad:"
 _LARGEST = 256 << 20
 _MOST_WAITING = 64 << 20
-"""Bytes of responses that wait to be sent; what comes on top is not kept."""
+"""Bytes of responses that may wait to be sent; further responses are not kept."""
 _BYTES_AT_ONCE = 64 << 20
 """About the most that one MGET brings: it is one allocation for each value, and all of them are held together."""
 _KEYS_AT_ONCE = 128

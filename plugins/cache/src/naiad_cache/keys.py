@@ -71,7 +71,7 @@ class KeyMaker:
 
 
 def size(request: Request) -> int | None:
-    """About the bytes of a request's inputs; None for one that goes past the cache.
+    """The approximate bytes of a request's inputs; None for a request that the cache does not serve.
 
     Those are requests with an input that is not in host memory, and those of a sequence, whose answers depend on what
     was asked before. What a worker would copy from shared memory is copied for the key already, and once.

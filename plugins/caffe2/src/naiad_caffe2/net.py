@@ -147,7 +147,7 @@ def _translate_one(definition: Any, where: str, blobs: _Blobs, graph: Graph) -> 
 
 
 def _output(name: str, blobs: _Blobs, graph: Graph, taken: Collection[str]) -> str:
-    """The value of an output: one that a node makes, and no other output's."""
+    """The value of an output, computed by a node and used for no other output."""
     value = blobs.read(name, "external_output")
     if graph.is_computed(value) and value not in taken:
         return value

@@ -96,7 +96,7 @@ class PythonBackend:
         return context.model_path("model.py") if self._directory is None else self._directory / "model.py"
 
     def _keep(self, file: ModelFile) -> None:
-        """Keep the file for `load`, and none whose `load` will not come: each override has a folder of its own."""
+        """Keep the imported file for `load`, and drop those whose folder is gone: each override has its own folder."""
         for path in [path for path in list(self._imported) if path == file.path or not path.is_file()]:
             earlier = self._imported.pop(path, None)
             if earlier is not None:

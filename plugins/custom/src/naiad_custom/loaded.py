@@ -237,7 +237,7 @@ class _PlainNames:
 
 
 class _InnerNames:
-    """Finds modules inside a package that a plain name stands for: before the path of that package is looked at."""
+    """Finds the inner modules of a package that has a plain name, before the path of that package is searched."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

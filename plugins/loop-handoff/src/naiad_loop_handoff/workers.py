@@ -168,7 +168,7 @@ class HandoffWorker(RunnerWorker[ItemT]):
             self.host.execute(instance, own.popleft(), self.hand_back)
 
     def _execute_some(self, instance: Instance, token: LoopToken) -> None:
-        """Execute the batches in `_own`, and a few times what comes of that, unless another thread takes the loop.
+        """Execute the batches in `_own` and those that follow, a few in a row, unless another thread takes the loop.
 
         No loop runs on this thread meanwhile, except while executed batches are taken back: that saves a round of it.
         """

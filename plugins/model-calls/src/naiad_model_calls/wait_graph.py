@@ -29,7 +29,7 @@ class WaitGraph:
         return nodes[nodes.index(node) :] if node is not None else ()
 
     def _find_stuck(self) -> set[Hashable]:
-        """In linear time: a node that goes on ends the waits that it is an alternative of, each of them once."""
+        """The nodes that can never go on. Linear time: a node that goes on ends each wait that names it once."""
         waiting: dict[int, list[Hashable]] = defaultdict(list)
         ended_by: dict[Hashable, list[int]] = defaultdict(list)
         for node, own in self._waits.items():

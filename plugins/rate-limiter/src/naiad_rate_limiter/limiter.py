@@ -140,7 +140,7 @@ class RateLimiter:
         self._stale = True
 
     def forget(self, number: int) -> None:
-        """The slot neither holds nor wants anything any more; it may come back."""
+        """Release what the slot holds and end its wait. It may wait again later."""
         self.release(number)
         slot = self._slots.get(number)
         if slot is not None and slot.since:

@@ -27,7 +27,7 @@ class SuspendedExecution:
         return self.open_waits == 0
 
     def end(self) -> None:
-        """Let the execution go on, or what remains of one that has returned."""
+        """The execution holds its resources again, or has returned: call back the waits that are over."""
         self.ended = True
         ready, self._ready = self._ready, []
         for go_on in ready:

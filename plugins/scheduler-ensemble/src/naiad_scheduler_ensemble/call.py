@@ -116,7 +116,7 @@ class EnsembleCall:
             self._leave()
 
     def pause(self, behind: Sequence[Occupant] = ()) -> None:
-        """Make the decoupled steps wait: the caller reads slowly, until each request of `behind` goes on."""
+        """Make the decoupled steps wait for a slow caller; `behind` are the requests that the caller waits for."""
         if not (behind and self._is_unblocked):
             self._is_paused, self._behind = True, behind
             self._throttle_all()

@@ -22,7 +22,7 @@ class Inflight:
         return False
 
     def leave(self, step: int) -> Any:
-        """A request of the step is over; the one that takes its place, or None."""
+        """A request of the step is over. Returns the waiting request that may be submitted now, None if none waits."""
         if self._waiting[step]:
             return self._waiting[step].popitem(last=False)[0]
         self._under_way[step] -= 1

@@ -66,12 +66,12 @@ class OldestBatcher:
         self._candidates += 1
 
     def leave(self, sequence: LiveSequence, row: int) -> None:
-        """The sequence is none any more."""
+        """The sequence is no candidate any more."""
         self._candidates -= 1
         self._gone = self._gone or sequence.head is not None
 
     def offer(self, sequence: LiveSequence) -> None:
-        """Let its first request stand in line; a request older than one that was taken off comes before it."""
+        """Queue the first request of the sequence; the open batch is queued again if that request is older."""
         head = sequence.head
         if self._open and head is not None and head.id < self._open[-1][0]:
             self._heads.put_back(self._open)
@@ -80,7 +80,7 @@ class OldestBatcher:
         self._heads.tidy(self._candidates)
 
     def form(self, now: float) -> Formed | None:
-        """A batch of a preferred size, or what there is once that has waited long enough or cannot grow."""
+        """A batch of a preferred size, or a smaller one once its delay has passed or no request can join it."""
         self.wake_at = None
         if self._gone:
             self._open = [head for head in self._open if head[0] in self._waiting]

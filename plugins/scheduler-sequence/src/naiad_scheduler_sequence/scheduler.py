@@ -84,7 +84,7 @@ class SequenceScheduler:
         return None
 
     def settle(self, tickets: Sequence[int], now: float) -> bool:
-        """A ticket taken back while it waits ends its sequence; with one that was answered the next may go.
+        """A ticket that is cancelled while it waits ends its sequence; after an answered one the next may be sent.
 
         True when that changes what can be done, and no instance will be free soon that asks anyhow.
         """

@@ -187,7 +187,7 @@ class SharedMemoryIO:
             tensor.payload = _zeros(tensor)
 
     def store(self, outputs: Mapping[str, Tensor]) -> None:
-        """Copy the outputs, and let go of them when inputs are lent: they may be the same arrays. Raises NaiadError."""
+        """Copy the outputs, and drop them when inputs are lent: they may be the same arrays. Raises NaiadError."""
         for name, target in self._outputs.items():
             tensor = outputs.get(name)
             if tensor is not None and tensor.datatype != "BYTES" and not target.take(tensor):

@@ -35,9 +35,9 @@ class Program(Protocol):
 
 
 class Artefact(Protocol):
-    """A model on disk, looked at. `inputs` and `outputs` are the places of its tensors by the names it knows for them.
+    """A model file and its interface. `inputs` and `outputs` are the indices of its tensors by their names.
 
-    A model that does not know is empty there. `input_count` and `output_count` are how many there are, `required` how
+    They are empty for a model without names. `input_count` and `output_count` are how many there are, `required` how
     many of the inputs must be given; None where it does not say. `keys` says that the names of inputs are keys of the
     one dict that the model takes. `path` is its file. `takes` and `gives` describe all of its tensors, in order; ()
     where it does not say.

@@ -89,7 +89,7 @@ class Tracer:
         return trace
 
     def follow_next(self, begin: BeginTrace | None) -> None:
-        """Let that begin a trace of the next request, around the one that it has if it is sampled."""
+        """Begin the trace of the next request with `begin`, around its own one if it is sampled; None stops that."""
         self._follow = begin
         self._update_active()
 

@@ -93,7 +93,7 @@ class Arguments:
         return str(argument.s.decode(errors="replace"))
 
     def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-        """Whole numbers; one that stands alone will do."""
+        """The whole numbers of a list, or of a single value."""
         if name not in self:
             return tuple(default)
         argument = self._arguments[name]

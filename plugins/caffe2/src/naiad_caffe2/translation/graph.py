@@ -148,7 +148,7 @@ def _external(name: str, array: np.ndarray) -> onnx.TensorProto:
 
 
 def _message(error: Exception) -> str:
-    """What ONNX says, without the name of its own machinery."""
+    """The message of an error of ONNX, without the name of the check that raised it."""
     text = str(error).strip()
     for start in ("[ShapeInferenceError]", "[TypeInferenceError]"):
         _, separator, rest = text.partition(start)

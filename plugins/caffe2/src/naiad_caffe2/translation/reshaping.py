@@ -43,7 +43,7 @@ def _known(op: Operator, dim: Dim) -> int | None:
 
 
 def _kept(op: Operator, value: str, index: int, dim: Dim) -> int | None:
-    """The size, 0 where it is the one that the value has in that place already."""
+    """The size of a dim; 0 where the value has the same size at that index already."""
     known = _known(op, dim)
     shape = op.shape(value)
     if known is None and index < len(shape) and not isinstance(dim, int):

@@ -1,4 +1,4 @@
-"""Waiting in the code of a model: in an `async def execute` it suspends one task, and the event loop goes on.
+"""Waiting in the code of a model: in an `async def execute` it suspends one task, and other tasks run on.
 
 That takes the package greenlet, which this distribution brings. An isolated model in an environment of its own may lack
 it, for numpy is all that it must have: there a wait in an `async def execute` holds up its other tasks too.

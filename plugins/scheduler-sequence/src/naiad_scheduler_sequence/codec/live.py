@@ -61,7 +61,7 @@ class LiveSequences:
     # What instances do
 
     def enter(self, row: Row, ticket: Ticket, slot: int) -> LiveSequence:
-        """The sequence of a row that goes to that slot; one that starts, starts anew."""
+        """The sequence of a row that executes at that slot. It is created with the first row of its number."""
         live = self._by_number.get(row.sequence)
         if live is None:
             # two callers of an iterative model that say the same id are no sequence

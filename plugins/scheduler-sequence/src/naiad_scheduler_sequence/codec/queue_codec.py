@@ -38,11 +38,11 @@ class SequenceQueueCodec:
 
     @property
     def open(self) -> int:
-        """Of how many sequences further requests may come: one has started them, and none has ended them."""
+        """The number of sequences that have started and not ended."""
         return self._live.open
 
     def keeps(self, request: Request) -> bool:
-        """Whether the request carries on a sequence that is open here; with one that starts anew it is closed."""
+        """Whether the request continues a sequence that is open here. A START closes the open sequence."""
         if not self._live.is_open(request.correlation_id):
             return False
         if request.sequence_start:
@@ -51,7 +51,7 @@ class SequenceQueueCodec:
         return True
 
     def arrived(self, ticket: Ticket) -> None:
-        """A request waits; one that starts a sequence anew is worth a warning."""
+        """A request waits. A START for a sequence that has not ended is logged as a warning."""
         if ticket.sequence_start and self._live.is_open(ticket.sequence_id):
             _logger.warning(
                 "sequence %.128r of model '%s' starts anew before it has ended: the model forgets what was before; if "
@@ -83,7 +83,7 @@ class SequenceQueueCodec:
             raise
 
     def streamed(self, request: QueuedRequest, outcome: Outcome) -> None:
-        """The stream of a request has ended: its row is concluded when its batch has come back, too."""
+        """The stream of a request has ended; its row is concluded once its batch has returned, too."""
         row: BatchRow | None = request.codec_state
         if row is None or row.stream_ended:
             return
@@ -151,7 +151,7 @@ class SequenceQueueCodec:
         return error
 
     def _conclude(self, row: BatchRow, failed: bool, reason: SequenceEndReason = SequenceEndReason.END) -> None:
-        """A request is over: its sequence goes on with what it left, or is over, too."""
+        """A request is over: its states go to the sequence, which ends with it or goes on."""
         if row.concluded:
             return
         row.concluded = True

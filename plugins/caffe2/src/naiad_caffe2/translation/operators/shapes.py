@@ -47,7 +47,7 @@ def _squeeze(op: Operator) -> str:
 
 @operator("ExpandDims")
 def _expand_dims(op: Operator) -> str:
-    """At these places of what comes out."""
+    """At these positions of the result's shape."""
     return op.emit("Unsqueeze", op.inputs[0], op.integers(*_dims(op)))
 
 
