@@ -191,15 +191,15 @@ class RequestReader:
         if begin - start > LONGEST_HEAD:
             raise _long_head()
         self._newlines = 0
-        head = self._heads.read(bytes(view[start:begin]))
+        head = self._heads.read(view[start:begin].tobytes())  # takes two thirds of the time of `bytes`
         stop = begin + head.length
         if stop > end or head.chunked or head.length > self._limit:
             event, taken = self._begin(head, view[begin:])
             return event, begin + taken
         if head.split is None:
-            return Message(head, bytes(view[begin:stop]), b""), stop
+            return Message(head, view[begin:stop].tobytes(), b""), stop
         border = begin + border_of(head, head.length)
-        return Message(head, bytes(view[begin:border]), bytes(view[border:stop])), stop
+        return Message(head, view[begin:border].tobytes(), view[border:stop].tobytes()), stop
 
     def _skip_newlines(self, content: bytearray, end: int) -> int:
         """The bytes of empty lines before the request line (RFC 9112 section 2.2). Raises HttpError for too many."""

@@ -1,7 +1,8 @@
 """Decoder of the `inputs` of an infer request: JSON, binary data after the JSON, or a shared memory region."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,9 @@ _SOURCES = "'data', 'binary_data_size' in 'parameters', 'shared_memory_region' i
 _NO_PARAMETERS: Mapping[str, Any] = {}
 
 
-class BinaryInput(NamedTuple):
-    """An input of `size` bytes at offset `start` of the part after the JSON (a tuple: unpacked for each request).
+@dataclass(frozen=True, slots=True)
+class BinaryInput:
+    """An input of `size` bytes at offset `start` of the part after the JSON.
 
     `is_view`: its array is a view on those bytes, because it is neither BYTES nor BOOL and is aligned to its element
     size.

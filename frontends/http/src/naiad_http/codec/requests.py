@@ -192,9 +192,9 @@ def _with_binary(template: RequestTemplate, rest: Buffer, model: str) -> dict[st
         inputs = LaidOutInputs()
         inputs.layout = template.layout
     for each in template.binary:
-        name, datatype, shape, dtype, _elements, start, _size, is_view = each
-        array = _ndarray(shape, dtype, rest, start) if is_view else _array(each, rest, start, model)
-        inputs[name] = Tensor(name, datatype, shape, array)
+        name, shape, start = each.name, each.shape, each.start
+        array = _ndarray(shape, each.dtype, rest, start) if each.is_view else _array(each, rest, start, model)
+        inputs[name] = Tensor(name, each.datatype, shape, array)
     return {name: inputs[name] for name in template.names if name in inputs} if template.tensors else inputs
 
 

@@ -87,20 +87,21 @@ class Encoder:
             if requested.classes:
                 _leave_to_thread(tensor, on_thread)
                 tensor = self._classes(response, tensor, requested.classes)
-            if requested.target is not None:
-                if not requested.target.holds(tensor):
-                    requested.target.store(tensor, _content(tensor, on_thread)[0])
-                text.append(_shared_output(name, tensor.datatype, tensor.shape))
-            elif requested.binary:
+            if requested.binary:
                 payload = tensor.payload
                 if type(payload) is _ndarray and payload.nbytes <= _FEW_BYTES and tensor.datatype != "BYTES":
-                    content, length = payload.tobytes(), payload.nbytes  # the usual case of `_content`
+                    content = payload.tobytes()  # the usual case of `_content`
+                    length = len(content)
                 else:
                     content, length = _content(tensor, on_thread)
                 text.append(_binary_output(name, tensor.datatype, tensor.shape, length))
                 if length:
                     buffers.append(content)
                     size += length
+            elif requested.target is not None:
+                if not requested.target.holds(tensor):
+                    requested.target.store(tensor, _content(tensor, on_thread)[0])
+                text.append(_shared_output(name, tensor.datatype, tensor.shape))
             else:
                 elements = json_content(tensor, self._limit, on_thread)
                 text += (_json_output(name, tensor.datatype, tensor.shape), elements, b"},")
