@@ -28,9 +28,6 @@ _ROUND = 65536
 _TABLE_OF_SIZE_0 = b"\x20"
 """A change of the dynamic table's size, at the start of a header block (RFC 7541, section 6.3)."""
 
-_HEADERS_BEGIN, _HEADERS_END = HEADERS << 8 | END_HEADERS, HEADERS << 8 | END_HEADERS | END_STREAM
-"""Kind and flags of the HEADERS of a response, below the length: the first five bytes of a frame."""
-
 _pack = HEAD.pack
 
 
@@ -73,14 +70,11 @@ class Outbox:
             self.frames.append(
                 b"".join(
                     (
-                        (len(head) << 16 | _HEADERS_BEGIN).to_bytes(5, "big"),
-                        number := stream_id.to_bytes(4, "big"),
+                        _pack(len(head) << 8 | HEADERS, END_HEADERS, stream_id),
                         head,
-                        (size << 16).to_bytes(5, "big"),
-                        number,
+                        _pack(size << 8, 0, stream_id),
                         *content,
-                        (len(trailers) << 16 | _HEADERS_END).to_bytes(5, "big"),
-                        number,
+                        _pack(len(trailers) << 8 | HEADERS, END_HEADERS | END_STREAM, stream_id),
                         trailers,
                     )
                 )

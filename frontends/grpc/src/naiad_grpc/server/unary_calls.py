@@ -12,7 +12,7 @@ from naiad_grpc.service.operations import RpcResult, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, rpc_error
 from naiad_grpc.wire import answers
 from naiad_grpc.wire.heads import CallHead
-from naiad_grpc.wire.message_reader import PREFIX_BYTES, Framed, prefix
+from naiad_grpc.wire.message_reader import PREFIX, PREFIX_BYTES, Framed, prefix
 from naiad_kit.buffers import Buffer
 
 
@@ -37,13 +37,10 @@ class UnaryCall(Call):
 
     def receive(self, content: bytes | memoryview, ended: bool) -> None:
         """Take data of the request; its end begins the work."""
-        if ended and self._reader is None:
-            size = len(content) - PREFIX_BYTES
-            if (
-                0 <= size <= self._connection.context.most
-                and int.from_bytes(content[:PREFIX_BYTES], "big") == size  # neither compressed nor of several messages
-            ):
-                self._body = bytes(content[PREFIX_BYTES:])  # the usual case
+        if ended and self._reader is None and len(content) >= PREFIX_BYTES:
+            flag, size = PREFIX.unpack_from(content)
+            if not flag and size == len(content) - PREFIX_BYTES <= self._connection.context.most:
+                self._body = bytes(content[PREFIX_BYTES:])  # the usual case: one message, which is not compressed
                 if self._connection.take_turn(self._begin):
                     self._begin()
                 return

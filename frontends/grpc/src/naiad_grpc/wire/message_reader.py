@@ -1,9 +1,13 @@
 """Reader of framed messages: a byte that says whether it is compressed, four of length, and the message."""
 
+from struct import Struct
+
 from naiad_grpc.http2.streams import Buffer
 from naiad_grpc.statuses import Code, RpcError
 
-PREFIX_BYTES = 5
+PREFIX = Struct(">BI")
+"""In front of each message: 1 if it is compressed, otherwise 0, and its length."""
+PREFIX_BYTES = PREFIX.size
 
 Framed = tuple[bool, Buffer]
 """Whether a message is compressed, and its bytes."""
@@ -63,7 +67,9 @@ class MessageReader:
 
     def _begin(self) -> int:
         """The length that the complete prefix announces."""
-        flag, size = self._prefix[0], int.from_bytes(self._prefix[1:], "big")
+        flag: int
+        size: int
+        flag, size = PREFIX.unpack(self._prefix)
         self._prefix = b""
         if flag > 1:
             raise RpcError(Code.INTERNAL, f"the prefix of a message starts with {flag}, which must be 0 or 1")
@@ -76,4 +82,4 @@ class MessageReader:
 
 def prefix(size: int, compressed: bool = False) -> bytes:
     """The bytes in front of a message of that size."""
-    return (size | compressed << 32).to_bytes(PREFIX_BYTES, "big")
+    return PREFIX.pack(compressed, size)
