@@ -6,7 +6,7 @@ from html import escape
 from naiad_testing.history import Log
 from naiad_testing.timeline import MOST_BATCHES, Column, columns_of, lane_word
 
-_WIDTH, _LEFT, _RIGHT, _ROW = 960, 120, 20, 24
+_WIDTH, _MARGIN, _RIGHT, _ROW = 960, 120, 20, 24
 _COLOURS = ("#8ecae6", "#ffb703", "#95d5b2", "#f4978e", "#cdb4db", "#e9c46a", "#a3b18a", "#bde0fe")
 _HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{0}" height="{1}"><style>
 text{{font:12px sans-serif;fill:#222;text-anchor:middle}}.b{{font-weight:bold;text-anchor:start}}.e{{text-anchor:end}}
@@ -28,16 +28,16 @@ def picture(log: Log, signals: _Signals | None = None) -> str:
     columns = columns_of(log)[:MOST_BATCHES]
     rows = list(_rows(log, columns, signals or {}))
     end = max((column.end for column in columns), default=0.0) or 1e-3
-    scale, bottom = (_WIDTH - _LEFT - _RIGHT) / end, _ROW * len(rows)
+    scale, bottom = (_WIDTH - _MARGIN - _RIGHT) / end, _ROW * len(rows)
     parts = [_HEAD.format(_WIDTH, bottom + _ROW)]
     for tick in _ticks(end):
-        x = _LEFT + tick * scale
+        x = _MARGIN + tick * scale
         parts.append(f'<line x1="{x:.1f}" y1="24" x2="{x:.1f}" y2="{bottom}"/>')
         parts.append(_text(x, bottom + 14, f"{tick * 1e3:g} ms", "s"))
     for y, (label, marks) in zip(range(0, bottom, _ROW), rows, strict=True):
-        parts.append(_text(_LEFT - _ROW, y + 16, label, "e") if marks else _text(8, y + 16, label, "b"))
+        parts.append(_text(_MARGIN - _ROW, y + 16, label, "e") if marks else _text(8, y + 16, label, "b"))
         for start, stop, text, box in marks:
-            x, width, height, small = _LEFT + start * scale, (stop - start) * scale, _ROW - 2, not box
+            x, width, height, small = _MARGIN + start * scale, (stop - start) * scale, _ROW - 2, not box
             if start == stop:
                 x, width, height, small = x - 8, 16, 16, True
             top = y + (_ROW - height) // 2
