@@ -191,9 +191,7 @@ def test_libraries_of_plugins_are_those_of_the_server_and_those_of_the_model(wor
 
     expected = (Path("/opt/theirs.so"), (workbench.directory / "ops" / "mine.so").resolve())
     assert {opening.libraries for _, _, opening in machine.opened} == {expected}
-    with pytest.raises(
-        InvalidArgumentError, match=r"op_library_filename '\.\./x\.so' of model 'm' leaves the model's folder"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"op_library_filename '\.\./x\.so' of model 'm' "):
         workbench.load('model_operations { op_library_filename: [ "../x.so" ] }')
 
 

@@ -16,7 +16,7 @@ import pytest
         ("POST", "/v2/models/add_sub/versions/0/infer", 400, "version should be an integral value > 0"),
         ("GET", f"/v2/models/add_sub/versions/{'9' * 5000}", 400, "version should be an integral value > 0"),
         ("GET", "/v2/models/..%2F..%2Fetc", 404, "Not Found"),
-        ("POST", "/v2/models/..%2F..%2Fetc/infer", 404, "Request for unknown model: '../../etc' is not found"),
+        ("POST", "/v2/models/..%2F..%2Fetc/infer", 404, "'../../etc'"),
         ("GET", f"/v2/models/{'x' * 5000}", 404, "is not found"),
         ("POST", "/v2/repository/models/..%2F..%2Fetc/load", 400, "must not contain path traversal characters"),
         ("POST", "/v2/repository/models/%00/load", 400, "must not contain path traversal characters"),
