@@ -43,9 +43,9 @@ MODELS = sorted({*WRITTEN, *(folder.name for folder in (EXAMPLES / "models").ite
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(request: pytest.FixtureRequest) -> Path:
     """The built repository, which other tests have too."""
-    return built_examples(tmp_path_factory)
+    return built_examples(request)
 
 
 def test_what_building_writes_is_not_taken_from_the_checkout() -> None:

@@ -33,9 +33,9 @@ def words(folder: Path, name: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def examples(request: pytest.FixtureRequest) -> Path:
     """The built example repository."""
-    return built_examples(tmp_path_factory)
+    return built_examples(request)
 
 
 class Served(NamedTuple):
