@@ -71,8 +71,23 @@ def test_a_write_to_an_input_is_reported_with_how_to_copy() -> None:
         a += 1
         return a
 
-    with serve(grow) as client, pytest.raises(ModelFailedError, match=r"inputs are read-only: .* as a = a\.copy\(\)"):
+    with serve(grow) as client, pytest.raises(ModelFailedError) as raised:
         client.infer(a=[1, 2])
+
+    advice = "inputs are read-only: copy one before you change it, as a = a.copy()"
+    assert f"{__file__}:{line_of(grow) + 2}: {advice}" in str(raised.value)
+
+
+def test_a_write_to_an_input_by_a_function_of_numpy_is_reported_where_it_is_called() -> None:
+    @model
+    def fill(a: Array[FP32, 2, 2]) -> Array[FP32, 2, 2]:
+        np.fill_diagonal(a, 1)
+        return a
+
+    with serve(fill) as client, pytest.raises(ModelFailedError) as raised:
+        client.infer(a=[[1, 2], [3, 4]])
+
+    assert f"{__file__}:{line_of(fill) + 2}: " in str(raised.value)
 
 
 def test_unknown_arguments_and_names_are_answered_with_those_there_are() -> None:

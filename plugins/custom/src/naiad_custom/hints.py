@@ -3,14 +3,17 @@
 import inspect
 import re
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 _UNEXPECTED = re.compile(r"\bmodel\(\) got an unexpected keyword argument '(\w+)'")
 _READ_ONLY = "read-only"
+_NUMPY = str(Path(np.__file__).parent)
 
 
 def hint_of(error: BaseException) -> str:
@@ -26,9 +29,12 @@ def hint_of(error: BaseException) -> str:
 
 
 def explain_read_only(error: ValueError) -> None:
-    """Append to the text of an error of numpy, raised by a write to an input, how to write to a copy."""
+    """Append to the text of an error of numpy, raised by a write to an input, where that is and how to avoid it."""
     if _READ_ONLY in str(error):
-        error.args = (f"{error}; inputs are read-only: copy one before you change it, as a = a.copy()",)
+        frames = reversed(traceback.extract_tb(error.__traceback__))
+        frame = next((each for each in frames if not each.filename.startswith(_NUMPY)), None)
+        where = "" if frame is None else f"{frame.filename}:{frame.lineno}: "
+        error.args = (f"{error}; {where}inputs are read-only: copy one before you change it, as a = a.copy()",)
 
 
 def location_of(function: Callable[..., Any]) -> str:
