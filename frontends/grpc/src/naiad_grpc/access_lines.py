@@ -51,10 +51,7 @@ class Lines:
 
     def write(self, line: "Line", status: str, sent: int, version: int = 0) -> None:
         """Log the end of a line; without a `version`, which answered, it has the one that the request asked for."""
-        try:
-            peer, traceparent = line.context.peer_and_trace()  # type: ignore[attr-defined]
-        except AttributeError:  # the context of another transport
-            peer, traceparent = peer_and_trace_of(line.context)
+        peer, traceparent = peer_and_trace_of(line.context)
         client = self._clients.get(peer) or self._new_client(peer)
         request, call = line.request, line.call
         model = request_id = ""
