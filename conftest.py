@@ -13,9 +13,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 with suppress(ImportError):  # the environment for Ray has no Hypothesis
     from hypothesis import settings
 
-    # The same examples in each run; `--hypothesis-profile=default` tries others. Its limits of 200 ms an example and
-    # 1 s for the input fail on a machine that has other work.
-    settings.load_profile("ci")
+    # The same 60 examples in each run, unless a test says how many; `--hypothesis-profile=default` tries others. Its
+    # limits of 200 ms an example and 1 s for the input fail on a machine that has other work.
+    settings.register_profile("repeated", settings.get_profile("ci"), max_examples=60)
+    settings.load_profile("repeated")
 
 
 def pytest_configure(config: pytest.Config) -> None:
