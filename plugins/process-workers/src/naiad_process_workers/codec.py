@@ -1,9 +1,10 @@
 """The bytes of messages: values and groups of tensors, in a fixed form that both processes know; nothing is pickled.
 
 A body is a sequence of items, each of which fills a multiple of 16 bytes. A group of tensors begins with a head that
-says their names, datatypes and shapes, and has a label: whatever else is the same in all messages of a kind. After the
-head stands how many rows of payloads follow: small tensors of the same form, as the requests of a batch mostly have
-them, share a head. The payload of a small tensor stands in the message, that of a larger one in a block of an arena.
+says their names, datatypes and shapes, and has a label: whatever else is the same in all messages of a kind. The head
+is followed by the number of rows, and each row has a payload for each tensor: small tensors of the same form, such as
+those of most requests of a batch, need one head for all. The payload of a small tensor stands in the message, that of a
+larger one in a block of an arena.
 """
 
 import struct
@@ -34,7 +35,6 @@ from naiad_tensors.tensors import Tensor, bytes_array, host_array
 _LOCATION = struct.Struct("<QQQ8x")
 _NUMBER = struct.Struct("<Q8x")
 _ONE = _NUMBER.pack(1)
-_NO_FORM = Form(b"", (), (), ())
 
 
 class Encoder:
@@ -43,7 +43,7 @@ class Encoder:
     `kept` are arrays that must live until the body is sent.
     """
 
-    __slots__ = ("_connection", "_count_at", "_form", "_key", "_parts", "_row_end", "_rows", "kept", "string_bytes")
+    __slots__ = ("_connection", "_count_at", "_form", "_parts", "_row_end", "_rows", "kept", "string_bytes")
 
     def __init__(self, connection: Connection) -> None:
         self.string_bytes = 0
@@ -52,8 +52,7 @@ class Encoder:
         self._parts: list[bytes] = []
         self._row_end = -1  # the end of the latest row, if another of its form may follow there
         self._rows = self._count_at = 0
-        self._key: tuple[Any, ...] = ()
-        self._form = _NO_FORM
+        self._form: Form | None = None
 
     def numbers(self, form: struct.Struct, *values: Any) -> None:
         """Numbers of a form that fills items."""
@@ -91,21 +90,19 @@ class Encoder:
         return b"".join(self._parts)
 
     def _put(self, key: tuple[Any, ...], arrays: list[np.ndarray]) -> None:
-        parts = self._parts
-        if self._row_end == len(parts) and key == self._key:
-            form = self._form
+        parts, form = self._parts, form_of(key)
+        if form is self._form and self._row_end == len(parts):
             self._rows += 1
             parts[self._count_at] = _NUMBER.pack(self._rows)
         else:
-            self._form = form = form_of(key)
-            self._key = key
+            self._form = form
             self._rows, self._count_at = 1, len(parts) + 1
-            self._row_end = -1
             parts += (form.head, _ONE)
         if form.row_pads:
             parts += [array.tobytes() + pad for array, pad in zip(arrays, form.row_pads, strict=True)]
             self._row_end = len(parts)
             return
+        self._row_end = -1
         for array, pad, datatype in zip(arrays, form.pads, form.datatypes, strict=True):
             if pad is None:
                 self._put_other(array, datatype)
@@ -233,10 +230,7 @@ class Decoder:
         return arrays
 
     def _columns(self, group: Group, count: int) -> list[np.ndarray]:
-        """For each tensor an array over all rows, which may be written to if this process may write to what it reads.
-
-        Then it is copied here, all rows in one, since the body may not be written to.
-        """
+        """An array over all rows for each tensor; where this process may write to what it reads, a copy of them."""
         at, row = self._at, group.row
         self._at = at + count * row
         columns = []

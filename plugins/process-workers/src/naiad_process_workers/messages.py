@@ -1,7 +1,7 @@
 """The messages between a server and the process of an instance: their kinds, and the bodies of batches and answers."""
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
 from typing import Any
@@ -143,14 +143,10 @@ def batch_in(
     sizes: list[int] = []
     trace: RemoteTrace | None = None
     while len(requests) < count:
-        (size, requested, has_extras), rows = decoder.tensor_rows(count - len(requests))
-        for inputs in rows:
-            request = Request(model, inputs, requested=requested)
-            if has_extras:
-                _read_extras(decoder, request)
-                if isinstance(request.trace, RemoteTrace):
-                    request.trace.number, request.trace.index = number, len(requests)
-                    trace = trace or request.trace
+        for request, size in _requests_in(decoder, model, count - len(requests)):
+            if isinstance(request.trace, RemoteTrace):
+                request.trace.number, request.trace.index = number, len(requests)
+                trace = trace or request.trace
             requests.append(request)
             sizes.append(size)
     batch = RemoteBatch(requests, sizes, open_sender, layout, outputs)
@@ -182,11 +178,18 @@ def put_request(encoder: Encoder, request: Request, size: int = 1) -> None:
 
 def request_in(decoder: Decoder, model: str) -> Request:
     """Read a request to that model."""
-    (_, requested, has_extras), inputs = decoder.tensors()
-    request = Request(model, inputs, requested=requested)
-    if has_extras:
-        _read_extras(decoder, request)
+    ((request, _),) = _requests_in(decoder, model, 1)
     return request
+
+
+def _requests_in(decoder: Decoder, model: str, most: int) -> Iterator[tuple[Request, int]]:
+    """Read 1 to `most` requests of one form, each with its batch size."""
+    (size, requested, has_extras), rows = decoder.tensor_rows(most)
+    for inputs in rows:
+        request = Request(model, inputs, requested=requested)
+        if has_extras:
+            _read_extras(decoder, request)
+        yield request, size
 
 
 def _read_extras(decoder: Decoder, request: Request) -> None:
