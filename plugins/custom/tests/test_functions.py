@@ -1,5 +1,6 @@
 """Marked functions and classes at work: batches in, arrays out, errors to the caller."""
 
+import inspect
 import logging
 from typing import NamedTuple
 
@@ -257,7 +258,8 @@ def test_a_class_without_execute_is_refused():
     class Empty:
         pass
 
-    with pytest.raises(TypeError, match=r"'.*Empty' has no method execute"), serve(Empty):
+    line = inspect.getsourcelines(Empty)[1] + 1
+    with pytest.raises(ConfigError, match=rf"test_functions\.py:{line}:5: class '.*Empty' has no"), serve(Empty):
         pass
 
 
@@ -305,6 +307,6 @@ def test_a_class_that_answers_later_whether_it_is_ready_is_refused():
         def execute(self, x: Array[INT64, 1]) -> Array[INT64, 1]:
             return x
 
-    refusal = r"Sleepy\.ready' is async def"
+    refusal = rf"test_functions\.py:{inspect.getsourcelines(Sleepy.ready)[1]}:9: '.*Sleepy\.ready' is async def"
     with pytest.raises(ConfigError, match=refusal), serve(Sleepy):
         pass

@@ -119,10 +119,7 @@ def definition_in(file: ModelFile) -> ModelDefinition:
     own = [each for each in held.values() if each.__module__ == file.module.__name__]
     functions: list[Callable[..., object]] = own or list(held.values())
     if len(functions) == 1:
-        try:
-            return ModelDefinition(functions[0])
-        except TypeError as error:
-            raise InvalidArgumentError(f"{file.path}: {error}") from error
+        return ModelDefinition(functions[0])
     if functions:
         names = ", ".join(each.__qualname__ for each in functions)
         raise InvalidArgumentError(f"{file.path}: @model marks {names}; a file holds one model, so mark one of them")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 _UNEXPECTED = re.compile(r"\bmodel\(\) got an unexpected keyword argument '(\w+)'")
+_DEFINITION = re.compile(r"\s*(async\s+def|def|class)\b")
 _READ_ONLY = "read-only"
 _NUMPY = str(Path(np.__file__).parent)
 
@@ -41,6 +42,19 @@ def location_of(function: Callable[..., Any]) -> str:
     """`file:line` of a function, followed by `: `; "" for one without source, such as a callable object."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}: "
+
+
+def line_of(target: Callable[..., Any]) -> tuple[str, int, int]:
+    """File, line and column of the `def` or `class` of a function or class; no file and zeros without its source."""
+    try:
+        lines, first = inspect.getsourcelines(target)
+        file = inspect.getfile(target)
+    except (OSError, TypeError):
+        return "", 0, 0
+    for offset, text in enumerate(lines):
+        if _DEFINITION.match(text):
+            return file, first + offset, len(text) - len(text.lstrip()) + 1
+    return file, first, 1
 
 
 def datatype_hint(array: np.ndarray, dtype: np.dtype[Any]) -> str:

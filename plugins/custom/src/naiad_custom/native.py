@@ -12,7 +12,7 @@ from naiad_custom.context import PythonContext
 from naiad_custom.conversion import Conversion
 from naiad_custom.declaration import MARK, Declaration
 from naiad_custom.failures import Failures
-from naiad_custom.hints import explain_read_only, location_of
+from naiad_custom.hints import explain_read_only, line_of, location_of
 from naiad_custom.signature import read_signature
 from naiad_custom.streaming import AsyncStreams, StreamInstance
 from naiad_custom.user_object import Listener, Ready, UserObject
@@ -21,7 +21,8 @@ from naiad_custom.user_object import Listener, Ready, UserObject
 class ModelDefinition:
     """A function or class that `@model` marked, with its signature.
 
-    Raises ConfigError for annotations that do not say what the model takes and gives, and for an `async def ready`.
+    Raises ConfigError for annotations that do not say what the model takes and gives, for a class without `execute`,
+    and for an `async def ready`.
     """
 
     def __init__(self, target: Callable[..., Any]) -> None:
@@ -128,13 +129,15 @@ class MarkedInstance:
 
 
 def _refuse_async_ready(target: type) -> None:
-    if inspect.iscoroutinefunction(getattr(target, "ready", None)):
+    ready = getattr(target, "ready", None)
+    if inspect.iscoroutinefunction(ready):
         problem = f"'{target.__qualname__}.ready' is async def, and is called on a thread without an event loop"
-        raise ConfigError([Problem(problem, hint="write def ready(self), which may block")])
+        raise ConfigError([Problem(problem, "", *line_of(ready), hint="write def ready(self), which may block")])
 
 
 def _execute_of(target: type) -> Callable[..., Any]:
     execute: Callable[..., Any] | None = getattr(target, "execute", None)
     if execute is None:
-        raise TypeError(f"class '{target.__qualname__}' has no method execute; write def execute(self, ...)")
+        problem = f"class '{target.__qualname__}' has no method execute"
+        raise ConfigError([Problem(problem, "", *line_of(target), hint="write def execute(self, ...)")])
     return execute
