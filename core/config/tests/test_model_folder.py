@@ -16,7 +16,16 @@ def folder(tmp_path):
 def test_a_folder_without_a_configuration_is_a_model_of_its_name(folder):
     model = read_model(folder)
 
-    assert (model.config.name, model.versions, model.file) == ("m", (3,), str(folder / "config.pbtxt"))
+    assert (model.config.name, model.versions) == ("m", (3,))
+
+
+def test_a_problem_of_a_model_without_a_configuration_names_its_folder(folder):
+    model = read_model(folder)
+
+    with pytest.raises(ConfigError) as caught:
+        model.check(model.config)
+
+    assert {each.file for each in caught.value.problems} == {f"{folder}, which has no config.pbtxt"}
 
 
 def test_a_configuration_is_read_with_the_positions_of_its_keys(folder):

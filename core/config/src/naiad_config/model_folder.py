@@ -23,7 +23,7 @@ _AGENTS = b"model_repository_agents"
 class ModelFolder:
     """A model's folder, its configuration as written but with the folder's name, and the `versions` to serve.
 
-    `file` has the configuration, and `positions` where its keys are there.
+    `file` says in messages where the configuration is, or that the folder has none, and `positions` where its keys are.
     """
 
     directory: Path
@@ -102,7 +102,7 @@ def _parsed(directory: Path, override: str, variant: str) -> tuple[str, Parsed]:
     chosen = directory / "configs" / f"{variant}.pbtxt"
     path = chosen if variant and chosen.is_file() else directory / "config.pbtxt"
     if not os.path.lexists(path):
-        return str(path), Parsed(ModelConfig())
+        return f"{directory}, which has no {path.name}", Parsed(ModelConfig())
     return str(path), read_text(_content(path), file=str(path))
 
 
