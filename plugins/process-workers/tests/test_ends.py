@@ -16,8 +16,8 @@ from naiad.backend import Batch, Reply
 from naiad.errors import NaiadError, WorkerDiedError
 from naiad.types import Request
 from naiad_process_workers.codec import Decoder, Encoder
-from naiad_process_workers.connection import Connection, Memory
-from naiad_process_workers.frames import LinkClosedError
+from naiad_process_workers.connection import ARENA, RETIRED, Connection, Memory
+from naiad_process_workers.frames import LinkBrokenError, LinkClosedError, frame_bytes
 from naiad_process_workers.instance import ProcessInstance
 from naiad_process_workers.messages import Kind, batch_in, put_answer, put_reply
 from naiad_process_workers.process import Limits
@@ -178,6 +178,49 @@ def test_garbage_ends_the_link_and_not_the_server(kind: int) -> None:
         result, _ = executed(content, [])
 
         assert isinstance(result, NaiadError)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [(ARENA, 2), (ARENA, 0), (ARENA, 1), (RETIRED, 1), (Kind.ANSWER, 1), (0, 3)]
+)
+def test_descriptors_of_a_link_that_breaks_are_closed(kind: int, count: int) -> None:
+    sent = [os.memfd_create("sent") for _ in range(3)]
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = Connection(here, Memory())
+    before = descriptors_and_memory()
+
+    socket.send_fds(there, [frame_bytes(kind, 1, b"", count), frame_bytes(ARENA, 2, b"", 1)], sent)
+    with pytest.raises(LinkBrokenError):
+        connection.receive()
+    connection.memory.close()
+    connection.close()
+
+    assert descriptors_and_memory()[0] == before[0] - 1
+    for each in sent:
+        os.close(each)
+    there.close()
+
+
+def test_descriptors_without_frames_break_the_link() -> None:
+    sent = [os.memfd_create("sent") for _ in range(64)]
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = Connection(here, Memory())
+    before = descriptors_and_memory()
+
+    def send_and_receive() -> None:
+        socket.send_fds(there, [frame_bytes(Kind.ANSWER, 1, b"")], sent)
+        connection.receive()
+
+    for _ in range(4):
+        send_and_receive()
+    with pytest.raises(LinkBrokenError, match="without frames"):
+        send_and_receive()
+    connection.close()
+
+    assert descriptors_and_memory()[0] == before[0] - 1
+    for each in sent:
+        os.close(each)
+    there.close()
 
 
 def test_a_process_that_ends_before_it_is_written_to_fails_the_batch() -> None:

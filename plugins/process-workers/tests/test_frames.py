@@ -4,6 +4,7 @@ import pytest
 
 from naiad_process_workers.frames import Frame, FrameReader, FrameWriter, LinkBrokenError
 
+CARRIERS = (12, 13)
 FRAMES = [Frame(10, 1, b"first"), Frame(11, 2**63, b""), Frame(12, 3, b"x" * 5000, (7, 8)), Frame(13, 4, b"last", (9,))]
 
 
@@ -18,14 +19,14 @@ def written(frames: list[Frame]) -> tuple[bytes, list[int]]:
 def test_all_frames_of_a_round_go_with_one_write() -> None:
     content, descriptors = written(FRAMES)
 
-    assert FrameReader().feed(content, descriptors) == FRAMES
+    assert FrameReader(CARRIERS).feed(content, descriptors) == FRAMES
     assert descriptors == [7, 8, 9]
 
 
 @pytest.mark.parametrize("size", [1, 7, 16, 4000])
 def test_frames_may_come_in_pieces(size: int) -> None:
     content, descriptors = written(FRAMES)
-    reader = FrameReader()
+    reader = FrameReader(CARRIERS)
 
     frames = []
     for start in range(0, len(content), size):
@@ -33,7 +34,6 @@ def test_frames_may_come_in_pieces(size: int) -> None:
 
     assert frames == FRAMES
     assert reader.is_between_frames
-    assert reader.unclaimed == ()
 
 
 def test_whatever_part_is_written_the_rest_follows() -> None:
@@ -58,18 +58,23 @@ def test_an_end_within_a_frame_is_seen() -> None:
         boundaries.append(boundaries[-1] + 16 + len(frame.body))
 
     for stop in range(0, len(content), 13):
-        reader = FrameReader()
+        reader = FrameReader(CARRIERS)
         frames = reader.feed(content[:stop], descriptors)
         assert frames == FRAMES[: sum(boundary <= stop for boundary in boundaries[1:])]
         assert reader.is_between_frames == (stop in boundaries)
-        claimed = [each for frame in frames for each in frame.descriptors]
-        assert list(reader.unclaimed) == descriptors[len(claimed) :]
 
 
 @pytest.mark.parametrize("content", [b"\xff" * 16, b"\0\0\0\0\x0a\0\x01\0" + b"\0" * 8])
 def test_what_is_no_frame_breaks_the_link(content: bytes) -> None:
     with pytest.raises(LinkBrokenError):
         FrameReader().feed(content)
+
+
+def test_a_kind_without_descriptors_cannot_have_any() -> None:
+    content, descriptors = written([Frame(11, 1, b"", (7,))])
+
+    with pytest.raises(LinkBrokenError, match="kind 11"):
+        FrameReader(CARRIERS).feed(content, descriptors)
 
 
 def test_many_descriptors_go_in_several_writes() -> None:

@@ -6,7 +6,7 @@ import select
 import socket
 import struct
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -28,6 +28,8 @@ ARENA, RETIRED, FREED = 1, 2, 3
 _ARENA = struct.Struct("<Q")
 _BLOCK = struct.Struct("<QQ")
 _READ = 1 << 16
+_MOST_HELD = 256
+"""So many descriptors may wait for their frames; the writer sends 64 at once."""
 _DESCRIPTORS = socket.CMSG_SPACE(64 * array.array("i").itemsize)
 _CLOEXEC, _TRUNCATED = int(socket.MSG_CMSG_CLOEXEC), int(socket.MSG_CTRUNC)  # an operation on an enum takes 1 µs
 _NOW = int(socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT)
@@ -86,14 +88,16 @@ class Connection:
     Writing waits until the socket takes what is written, unless `write_later` was called.
     """
 
-    def __init__(self, link: socket.socket, memory: Memory) -> None:
+    def __init__(self, link: socket.socket, memory: Memory, carriers: Container[int] = (ARENA,)) -> None:
+        """`carriers` are the kinds of the frames that may come with descriptors."""
         self.socket = link
         self.memory = memory
         self._on_blocked: Callable[[], None] | None = None
         self._lock = threading.RLock()
         self._is_writing = False
         self._writer = FrameWriter()
-        self._reader = FrameReader()
+        self._reader = FrameReader(carriers)
+        self._held: set[int] = set()  # descriptors that came and were not claimed
         self._buffers = [bytearray(_READ)]
         self._bytes = memoryview(self._buffers[0])
         self._announced: dict[int, Arena] = {}  # those of bodies
@@ -183,19 +187,26 @@ class Connection:
         except OSError as error:
             raise LinkClosedError(str(error)) from error
         descriptors = _descriptors(ancillary) if ancillary else ()
-        if flags & _TRUNCATED:
-            _close(descriptors)
-            raise LinkBrokenError("descriptors were lost")
+        if descriptors:
+            self._held.update(descriptors)
+        if flags & _TRUNCATED or len(self._held) > _MOST_HELD:
+            raise LinkBrokenError("descriptors were lost, or came without frames")
         if not count:
             raise LinkClosedError("end of file")
         frames = self._reader.feed(bytes(self._bytes[:count]), descriptors)
         return [frame for frame in frames if frame.kind > FREED or not self._took(frame)]
 
+    def claim(self, descriptor: int) -> int:
+        """A descriptor that came with a frame, which the caller closes from now on."""
+        self._held.discard(descriptor)
+        return descriptor
+
     def close(self) -> None:
-        """Close the socket, and the descriptors of frames that never came whole; free the buffer."""
+        """Close the socket, and the descriptors that were not claimed; free the buffer."""
         self._on_blocked = None
         self.socket.close()
-        _close(self._reader.unclaimed)
+        _close(self._held)
+        self._held = set()
         self._buffers, self._bytes = [], memoryview(b"")
 
     def _took(self, frame: Frame) -> bool:
@@ -205,7 +216,7 @@ class Connection:
             if frame.kind == ARENA:
                 (size,) = _ARENA.unpack(frame.body)
                 (descriptor,) = frame.descriptors
-                memory.read.open(frame.number, size, descriptor)
+                memory.read.open(frame.number, size, self.claim(descriptor))
             elif frame.kind == RETIRED:
                 memory.read.retire(frame.number)
             elif frame.kind == FREED:
@@ -288,7 +299,7 @@ def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _close(descriptors: Sequence[int]) -> None:
+def _close(descriptors: Iterable[int]) -> None:
     for descriptor in descriptors:
         with suppress(OSError):
             os.close(descriptor)

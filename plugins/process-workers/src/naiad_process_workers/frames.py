@@ -7,7 +7,7 @@ them; a header says how many are its own.
 import logging
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from naiad.foreign_errors import describe_error
@@ -96,9 +96,10 @@ class FrameWriter:
 
 
 class FrameReader:
-    """Makes frames of what is read, in pieces of any size."""
+    """Makes frames of what is read, in pieces of any size. Only frames of the `carriers` kinds may have descriptors."""
 
-    def __init__(self) -> None:
+    def __init__(self, carriers: Container[int] = ()) -> None:
+        self._carriers = carriers
         self._bytes = b""
         self._descriptors: deque[int] = deque()
 
@@ -106,11 +107,6 @@ class FrameReader:
     def is_between_frames(self) -> bool:
         """Whether no frame is incomplete: the other side may end here."""
         return not self._bytes
-
-    @property
-    def unclaimed(self) -> Sequence[int]:
-        """The descriptors of frames that are incomplete, for who closes the link."""
-        return tuple(self._descriptors)
 
     def feed(self, read: bytes, descriptors: Sequence[int] = ()) -> list[Frame]:
         """The frames that are complete now. Raises LinkBrokenError."""
@@ -125,8 +121,8 @@ class FrameReader:
             stop = start + 16 + length
             if stop > end:
                 break
-            if count > len(self._descriptors):
-                raise LinkBrokenError(f"a frame of kind {kind} came without its {count} descriptors")
+            if count and (kind not in self._carriers or count > len(self._descriptors)):
+                raise LinkBrokenError(f"a frame of kind {kind} claims {count} descriptors, which it cannot have")
             own = tuple(self._descriptors.popleft() for _ in range(count)) if count else ()
             frames.append(Frame(kind, number, content[start + 16 : stop], own))
             start = stop

@@ -29,7 +29,7 @@ from naiad_kit.calls import ModelCallService
 from naiad_kit.metrics import MetricsApi
 from naiad_kit.own_process import enter_own_process
 from naiad_process_workers.codec import Decoder, Encoder
-from naiad_process_workers.connection import Connection
+from naiad_process_workers.connection import ARENA, Connection
 from naiad_process_workers.executor import Executions, Executor
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
 from naiad_process_workers.messages import ENDED_BY_MODEL, LINK_LOST, Kind
@@ -49,7 +49,7 @@ class Runtime:
         self._priority: LoadPriority | None = None
         self._executions = Executions()
         memory = self._memory = self._executions.memory
-        self._control = Connection(socket.socket(fileno=control), memory)
+        self._control = Connection(socket.socket(fileno=control), memory, (ARENA, Kind.ATTACH))
         self._main = Executor(Connection(socket.socket(fileno=work), memory), self._executions, _die)
         self._executors = {0: self._main}
         self._caller = Caller(self._control, self._executions.indices)
@@ -174,7 +174,8 @@ class Runtime:
             self._start("naiad-ready", self._say_ready, frame.number, decoder.value())
         elif frame.kind == Kind.ATTACH:
             (descriptor,) = frame.descriptors
-            executor = Executor(Connection(socket.socket(fileno=descriptor), self._memory), self._executions, _die)
+            work = socket.socket(fileno=self._control.claim(descriptor))
+            executor = Executor(Connection(work, self._memory), self._executions, _die)
             self._executors[frame.number] = executor
             self._start(f"naiad-instance-{frame.number}", self._serve, executor)
 
