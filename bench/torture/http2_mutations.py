@@ -33,6 +33,7 @@ def run_sequence(cache: HeadCache[CallHead[bool]], random: Random) -> str:
     """One connection from its preface to its end. Returns how it ended; raises whatever the code under test raises."""
     connection, now = Connection(cache, Limits(streams=4), 0.0), 0.0
     readers: dict[int, MessageReader] = {}
+    answered: set[int] = set()
     sent = PREFACE + frame(4, 0, 0) if random.random() < 0.97 else random.randbytes(random.randrange(60))
     stream = 1
     requests, broken = random.choice(((0.9, 0.02), (0.4, 0.15), (0.0, 0.15)))
@@ -51,7 +52,7 @@ def run_sequence(cache: HeadCache[CallHead[bool]], random: Random) -> str:
         part, sent = sent[:cut], sent[cut:]
         now += random.choice((0.0, 0.001, 1.0, 30.0))
         for event in connection.receive(part, now):
-            _act(connection, event, readers, random, now)
+            _act(connection, event, readers, answered, random, now)
         if random.random() < 0.1:
             connection.tick(now)
         if random.random() < 0.05:
@@ -62,8 +63,15 @@ def run_sequence(cache: HeadCache[CallHead[bool]], random: Random) -> str:
     return "open"
 
 
-def _act(connection: Connection, event: object, readers: dict[int, MessageReader], random: Random, now: float) -> None:
-    """What the shell does: read metadata and messages, and answer some calls."""
+def _act(
+    connection: Connection,
+    event: object,
+    readers: dict[int, MessageReader],
+    answered: set[int],
+    random: Random,
+    now: float,
+) -> None:
+    """What the shell does: read metadata and messages, and answer some calls, each of them once."""
     if isinstance(event, ConnectionEnded):
         return
     if isinstance(event, RequestReceived):
@@ -75,13 +83,15 @@ def _act(connection: Connection, event: object, readers: dict[int, MessageReader
         except RpcError:
             readers[event.stream_id] = MessageReader(100)
     stream_id = event.stream_id  # type: ignore[attr-defined]
-    if stream_id not in connection.streams:
+    if stream_id not in connection.streams or stream_id in answered:
         return
     match random.randrange(6):
         case 0:
+            answered.add(stream_id)
             size = random.choice((0, 5, 100_000))
             connection.respond(stream_id, b"", [bytes(size)], size, b"", now)
         case 1:
+            answered.add(stream_id)
             connection.send_trailers(stream_id, b"", now)
         case 2:
             connection.pause(stream_id)
