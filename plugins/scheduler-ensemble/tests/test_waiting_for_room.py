@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from naiad import Request
 from naiad.errors import DeadlineExceededError, UnavailableError
 from naiad_kit.metrics import MetricsApi
 from naiad_testing.loops import until
@@ -74,3 +75,58 @@ async def test_a_server_that_stops_answers_what_its_ensembles_took_in(chain: Par
         assert await stopping
 
     assert float(response.outputs["C"].array[0]) == 12
+
+
+class Refusing:
+    """A version of a model that takes no more requests; `refused` are their ids."""
+
+    name, version = "one", 1
+
+    def __init__(self) -> None:
+        self.refused: list[str] = []
+
+    def submit(self, request: Request, deliver: object, streams: bool = False) -> None:
+        self.refused.append(request.id)
+        raise UnavailableError("it takes no more")
+
+
+async def test_every_request_that_waits_for_room_is_answered_when_its_model_refuses_all(chain: Parts) -> None:
+    chain.join("b", "A", "B", "one x=A -> y=B", scheduling="max_inflight_requests: 1")
+    chain.hold("one")
+
+    async with chain.serving() as server:
+        first = asyncio.create_task(server.infer(ask("b")))
+        await chain.held()
+        others = [asyncio.create_task(server.infer(ask("b"))) for _ in range(1000)]
+        version = chain.ensembles["b"]
+        await until(lambda: version.waiting == len(others))
+        version._ensemble.steps = (Refusing(),)  # type: ignore[assignment]
+        chain.release("one")
+        await first
+        outcomes = await asyncio.gather(*others, return_exceptions=True)
+
+        assert version.outstanding == 0
+
+    assert {str(each) for each in outcomes} == {"in ensemble 'b', it takes no more (step 0 of 'b', model 'one')"}
+
+
+async def test_a_request_that_is_cancelled_as_it_gets_room_leaves_it_to_the_next(chain: Parts) -> None:
+    chain.join("b", "A", "B", "one x=A -> y=B", scheduling="max_inflight_requests: 1")
+    chain.hold("one")
+
+    async with chain.serving() as server:
+        first = asyncio.create_task(server.infer(ask("b")))
+        await chain.held()
+        answered: list[str] = []
+        second = server.submit(ask("b", id="second"), lambda outcome: (answered.append("second"), third.cancel()))
+        third = server.submit(ask("b", id="third"), lambda outcome: answered.append("third"))
+        server.submit(ask("b", id="fourth"), lambda outcome: answered.append("fourth"))
+        version = chain.ensembles["b"]
+        refusing = Refusing()
+        version._ensemble.steps = (refusing,)  # type: ignore[assignment]
+        chain.release("one")
+        await first
+        await until(lambda: not version.outstanding)
+
+    assert second.over
+    assert answered == refusing.refused == ["second", "fourth"]

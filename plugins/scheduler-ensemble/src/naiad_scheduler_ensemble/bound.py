@@ -1,6 +1,7 @@
 """Bound ensemble: its composition, the versions that serve its steps, and its requests in flight."""
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -12,6 +13,14 @@ from naiad_scheduler_ensemble.composition import EnsembleComposition
 from naiad_scheduler_ensemble.inflight import Inflight
 from naiad_scheduler_ensemble.residence import Residence
 from naiad_statistics.versions import VersionCounters
+
+
+class HeldStep(Protocol):
+    """A step of a request that waits for room."""
+
+    def admitted(self) -> None:
+        """There is room for it."""
+        ...
 
 
 class OpenCall(Protocol):
@@ -54,6 +63,7 @@ class BoundEnsemble:
     inflight: Inflight | None = None
     calls: dict[OpenCall, None] = field(default_factory=dict)
     drained: asyncio.Event = field(default_factory=asyncio.Event)
+    _admitted: deque[HeldStep] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
         self.inflight = self.composition.backpressure()
@@ -69,6 +79,20 @@ class BoundEnsemble:
         self.calls.pop(call, None)
         if not self.calls:
             self.drained.set()
+
+    def admit(self, step: HeldStep) -> None:
+        """Let a held step begin, after those that were admitted before it.
+
+        A step that its model refuses makes room for the next one: in a loop, because thousands may wait.
+        """
+        self._admitted.append(step)
+        if len(self._admitted) > 1:
+            return
+        while self._admitted:
+            try:
+                self._admitted[0].admitted()
+            finally:
+                self._admitted.popleft()
 
     def occupancy(self) -> Sequence[Occupancy]:
         """The room at each step that has any under way, where `max_inflight_requests` limits it."""

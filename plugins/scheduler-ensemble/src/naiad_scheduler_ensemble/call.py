@@ -143,7 +143,10 @@ class EnsembleCall:
         self._hand_out(within(self._ensemble, error, step))
 
     def admitted(self, step: StepCall) -> None:
-        """There is room for a step that was held."""
+        """There is room for a step that was held; another one takes it where the request is over by now."""
+        if self.over:
+            self._done(step)
+            return
         self._held.discard(step)
         self._hold_behind(step, -1)
         self._submit(step)
@@ -222,7 +225,7 @@ class EnsembleCall:
         if inflight is not None:
             waiting = inflight.leave(step.start.step)
             if waiting is not None:
-                waiting.owner.admitted(waiting)
+                self._ensemble.admit(waiting)
 
     def _throttle(self, step: StepCall) -> None:
         """Make a running step wait while its responses have nowhere to go, and go on when they have."""

@@ -86,6 +86,10 @@ class StepCall:
     def unblock(self) -> None:
         """Nothing: it is not paused."""
 
+    def admitted(self) -> None:
+        """There is room for it."""
+        self.owner.admitted(self)
+
     def end(self) -> None:
         """It has been answered to the end, or was taken back."""
         call, self.call = self.call, None  # they know each other: tensors would wait for the garbage collector
