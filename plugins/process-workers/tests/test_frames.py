@@ -1,5 +1,7 @@
 """Frames to bytes and back, in any pieces, with an end at every byte."""
 
+import time
+
 import pytest
 
 from naiad_process_workers.frames import Frame, FrameReader, FrameWriter, LinkBrokenError
@@ -89,3 +91,18 @@ def test_many_descriptors_go_in_several_writes() -> None:
         writer.sent(sum(map(len, buffers)))
 
     assert sent == [64, 36]
+
+
+def test_the_bytes_of_a_long_frame_are_joined_once() -> None:
+    reader, body = FrameReader(), b"x" * (64 << 20)
+    content, _ = written([Frame(10, 1, body)])
+
+    view, before = memoryview(content), time.process_time()
+    frames = [
+        frame
+        for start in range(0, len(content), 1 << 16)
+        for frame in reader.feed(bytes(view[start : start + (1 << 16)]))
+    ]
+
+    assert frames == [Frame(10, 1, body)]
+    assert time.process_time() - before < 10  # joining them at each piece takes half a minute

@@ -100,31 +100,40 @@ class FrameReader:
 
     def __init__(self, carriers: Container[int] = ()) -> None:
         self._carriers = carriers
-        self._bytes = b""
+        self._pieces: list[bytes] = []  # the begin of a frame, which are joined once, when all of it is there
+        self._missing = 0
         self._descriptors: deque[int] = deque()
 
     @property
     def is_between_frames(self) -> bool:
         """Whether no frame is incomplete: the other side may end here."""
-        return not self._bytes
+        return not self._pieces
 
     def feed(self, read: bytes, descriptors: Sequence[int] = ()) -> list[Frame]:
         """The frames that are complete now. Raises LinkBrokenError."""
         self._descriptors.extend(descriptors)
-        content = self._bytes + read if self._bytes else read
+        content = read
+        if self._pieces:
+            self._pieces.append(read)
+            self._missing -= len(read)
+            if self._missing > 0:
+                return []
+            content = b"".join(self._pieces)
         frames: list[Frame] = []
-        start, end = 0, len(content)
+        start, end, missing = 0, len(content), 0
         while end - start >= 16:
             length, kind, count, number = _HEADER.unpack_from(content, start)
             if length > LONGEST_BODY or count > _MOST_DESCRIPTORS:
                 raise LinkBrokenError(f"a frame of kind {kind} claims {length} bytes and {count} descriptors")
             stop = start + 16 + length
             if stop > end:
+                missing = stop - end
                 break
             if count and (kind not in self._carriers or count > len(self._descriptors)):
                 raise LinkBrokenError(f"a frame of kind {kind} claims {count} descriptors, which it cannot have")
             own = tuple(self._descriptors.popleft() for _ in range(count)) if count else ()
             frames.append(Frame(kind, number, content[start + 16 : stop], own))
             start = stop
-        self._bytes = content[start:]
+        self._pieces = [content[start:]] if start < end else []
+        self._missing = missing
         return frames
