@@ -62,7 +62,8 @@ async def serve(
             async with _progress(server, status_line):
                 interrupted = await _start(server, stop)
     except NaiadError as error:
-        for line in str(error).splitlines():
+        lines = str(error).splitlines()
+        for line in lines[:1] if error.logged else lines:  # what follows the first is in the log already
             _logger.error("%s", line)
         return ServerEnd(1)
     except Exception as error:  # a plugin's, or a mistake of ours: the traceback is for those who ask for it

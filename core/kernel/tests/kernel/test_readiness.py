@@ -212,9 +212,10 @@ async def test_a_failing_model_ends_the_start_where_the_option_says_so(tmp_path:
     with pytest.raises(ModelNotReadyError) as caught:
         await server.start()
 
-    message = str(caught.value)
-    assert message.startswith("failed to load all models:\n- model 'broken' has no version that serves: ")
-    assert message.endswith("start with --exit-on-error=false")
+    first, reason = str(caught.value).splitlines()
+    assert first == "failed to load all models; fix broken, or add --exit-on-error=false"
+    assert reason.startswith("- model 'broken' has no version that serves: ")
+    assert caught.value.logged
     assert not server.live()
     assert "close good 1" in backend.events
 

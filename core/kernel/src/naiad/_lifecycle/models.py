@@ -71,8 +71,8 @@ class Models(ModelRegistry):
                 _logger.warning("%s", error)
         return self.index(only_ready)
 
-    async def load_all(self, names: Sequence[str] | None = None) -> Sequence[str]:
-        """Load these models, or all of the repositories; a failure stays with its model, and its reason is returned.
+    async def load_all(self, names: Sequence[str] | None = None) -> Mapping[str, Sequence[str]]:
+        """Load these models, or all of the repositories; the reasons of those that failed, which are in the log.
 
         An instance that is not ready yet is no failure. Raises NotFoundError for a repository that cannot be read.
         """
@@ -82,7 +82,7 @@ class Models(ModelRegistry):
             self.records.setdefault(name, ModelRecord(name))
         await self._load_many({name: folders.get(name, []) for name in listed})
         failed = [record for name in listed if (record := self.records.get(name)) is not None and record.has_failed()]
-        return [reason for record in failed for reason in record.not_ready_reasons()]
+        return {record.name: record.not_ready_reasons() for record in failed}
 
     async def load(self, name: str, config: str = "", files: Files | None = None, sent: Paths = ()) -> None:
         """Load or reload one model; the earlier generation serves until the new one is ready, or on if it fails.

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from naiad._lifecycle.models import Models
 from naiad.errors import ModelNotReadyError, NotFoundError
@@ -14,7 +14,7 @@ _logger = logging.getLogger("naiad")
 async def load_startup_models(models: Models, settings: Settings) -> None:
     """Load the models that the options name; with `exit-on-error`, raises NaiadError when one or a repository fails."""
     names = tuple(settings["load-model"]) if settings["model-control-mode"] == "explicit" else ("*",)
-    failures: Sequence[str] = ()
+    failures: Mapping[str, Sequence[str]] = {}
     try:
         failures = await models.load_all(None if names == ("*",) else names)
     except NotFoundError as error:
@@ -22,10 +22,10 @@ async def load_startup_models(models: Models, settings: Settings) -> None:
             raise
         _logger.error("%s; the server is not ready", error)
     if failures and settings["exit-on-error"]:
-        reasons = "\n".join(f"- {reason}" for reason in failures)
-        raise ModelNotReadyError(
-            f"failed to load all models:\n{reasons}\nFix them, or start with --exit-on-error=false"
-        )
+        which, reasons = ", ".join(failures), "\n".join(f"- {reason}" for each in failures.values() for reason in each)
+        refusal = ModelNotReadyError(f"failed to load all models; fix {which}, or add --exit-on-error=false\n{reasons}")
+        refusal.logged = True
+        raise refusal
 
 
 async def poll_repositories(models: Models, every_seconds: float) -> None:
