@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import get_ident
 from typing import BinaryIO, Protocol
 
 from naiad.errors import UnavailableError
@@ -52,8 +53,7 @@ class ModelCache:
             lock = self._use(digest)
             try:
                 if not folder.is_dir():
-                    paths = {path: self._object(stored, download) for path, stored in objects.items()}
-                    self._link(folder, paths)
+                    self._assemble(folder, objects, download)
             except BaseException:
                 os.close(lock)
                 raise
@@ -76,58 +76,90 @@ class ModelCache:
         fcntl.flock(lock, fcntl.LOCK_SH)
         return lock
 
-    def _object(self, stored: StoredObject, download: Download) -> Path:
-        path, partial = self.root / "objects" / stored.key, self.root / "partial" / stored.key
-        if path.exists():
-            return path
-        with partial.open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if path.exists():  # another process has downloaded it meanwhile
-                return path
-            if file.seek(0, os.SEEK_END) > stored.size:
-                file.truncate(0)
-            download(stored, file)
-            file.flush()
-            os.fsync(file.fileno())
-            if os.fstat(file.fileno()).st_size != stored.size:
-                partial.unlink()
-                raise UnavailableError(f"'{stored.path}' came with another size than its {stored.size} bytes")
-            partial.replace(path)
-        return path
-
-    def _link(self, folder: Path, paths: Mapping[str, Path]) -> None:
-        """Make the folder of links beside, and rename it."""
-        new = folder.with_name(f"{folder.name}.{os.getpid()}.new")
+    def _assemble(self, folder: Path, objects: Mapping[str, StoredObject], download: Download) -> None:
+        """Make the folder of links under another name, and rename it."""
+        new = folder.with_name(f"{folder.name}.{os.getpid()}.{get_ident()}.new")
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
-        for name, path in paths.items():
-            target = new / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.link(path, target)
-        with suppress(OSError):  # another process was first
-            new.rename(folder)
-        shutil.rmtree(new, ignore_errors=True)
+        try:
+            for name, stored in objects.items():
+                target = new / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self._link(stored, target, download)
+            with suppress(OSError):  # another process was first
+                new.rename(folder)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+
+    def _link(self, stored: StoredObject, target: Path, download: Download) -> None:
+        """Link an object, which is downloaded first where it is not in the cache. No object is there without a link."""
+        path, partial = self.root / "objects" / stored.key, self.root / "partial" / stored.key
+        while not _linked(path, target):
+            with partial.open("ab") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                if not _is_at(partial, file):  # another process has finished it, or given it up, meanwhile
+                    continue
+                if file.seek(0, os.SEEK_END) > stored.size:
+                    file.truncate(0)
+                download(stored, file)
+                file.flush()
+                os.fsync(file.fileno())
+                if os.fstat(file.fileno()).st_size != stored.size:
+                    partial.unlink()
+                    raise UnavailableError(f"'{stored.path}' came with another size than its {stored.size} bytes")
+                os.link(partial, target)
+                partial.replace(path)
+                return
 
     def _evict(self) -> None:
-        """Remove the folders that were used longest ago, and objects without a folder, until the limit holds."""
-        if not self._limit:
+        """Remove the folders that were used longest ago, and what no folder uses, until the limit holds."""
+        if not self._limit or self._size() <= self._limit:
             return
-        folders = sorted((self.root / "models").iterdir(), key=lambda path: path.stat().st_mtime)
-        for folder in folders:
-            if self._size() <= self._limit:
-                return
-            with _unused(self.root / "locks" / folder.name) as unused:
+        for folder, _ in sorted(_entries(self.root / "models"), key=lambda entry: entry[1].st_mtime):
+            with _unused(self.root / "locks" / folder.name.partition(".")[0]) as unused:
                 if unused:
                     shutil.rmtree(folder, ignore_errors=True)
-                    self._remove_unlinked()
+            self._remove_unlinked()
+            if self._size() <= self._limit:
+                return
 
     def _size(self) -> int:
-        return sum(path.stat().st_size for path in (self.root / "objects").iterdir())
+        return sum(status.st_size for part in ("objects", "partial") for _, status in _entries(self.root / part))
 
     def _remove_unlinked(self) -> None:
-        for path in (self.root / "objects").iterdir():
-            if path.stat().st_nlink == 1:
+        for path, status in _entries(self.root / "objects"):
+            if status.st_nlink == 1:
                 path.unlink(missing_ok=True)
+        for path, _ in _entries(self.root / "partial"):
+            with _unused(path) as unused:
+                if unused:
+                    path.unlink(missing_ok=True)
+
+
+def _linked(path: Path, target: Path) -> bool:
+    """Link an object of the cache; False where it is not there."""
+    try:
+        os.link(path, target)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    """Whether that open file is still the one with that path."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def _entries(folder: Path) -> list[tuple[Path, os.stat_result]]:
+    """What is in a folder, but for what other processes remove meanwhile."""
+    entries = []
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):
+            entries.append((path, path.stat()))
+    return entries
 
 
 def _close(locks: Mapping[str, list[int]]) -> None:
@@ -137,7 +169,7 @@ def _close(locks: Mapping[str, list[int]]) -> None:
 
 @contextmanager
 def _unused(path: Path) -> Iterator[bool]:
-    """Whether no process uses the folder of that lock; none begins to during the block."""
+    """Whether no process holds the lock of that file; none gets it during the block."""
     with path.open("ab") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
