@@ -113,7 +113,9 @@ async def test_a_model_that_is_not_there_is_not_found(tmp_path: Path, backend: F
         assert server.index() == [IndexEntry("m")]
 
 
-async def test_a_load_that_fails_says_why_and_leaves_others_alone(tmp_path: Path, backend: FakeBackend) -> None:
+async def test_a_load_that_fails_says_why_and_leaves_others_alone(
+    tmp_path: Path, backend: FakeBackend, caplog: pytest.LogCaptureFixture
+) -> None:
     backend.write(tmp_path, "other")
 
     async with explicit(tmp_path, backend) as server:
@@ -127,6 +129,7 @@ async def test_a_load_that_fails_says_why_and_leaves_others_alone(tmp_path: Path
     reason = "load failed for model 'm': version 1 is at UNAVAILABLE state: ValueError: corrupt at byte 7;"
     assert str(caught.value) == f"failed to load 'm', {reason}"
     assert entry == IndexEntry("m", 1, "UNAVAILABLE", reason)
+    assert f"model 'm' is UNAVAILABLE: {reason}" in caplog.messages
 
 
 async def test_a_failed_load_is_tried_again_on_request_though_nothing_changed(

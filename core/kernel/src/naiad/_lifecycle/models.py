@@ -247,11 +247,10 @@ class Models(ModelRegistry):
             except NaiadError as error:
                 record.failed(error)
                 self._binder.follow(name)
-                error.args = (f"failed to load '{name}', {error}",)  # what clients of Triton look for
                 end = "was not reloaded and serves on as it was" if record.serving else "is UNAVAILABLE"
-                _logger.error(
-                    "model '%s' %s: %s", name, end, error, exc_info=foreign_cause(error), extra={"model": name}
-                )
+                why, extra = str(error), {"model": name}
+                _logger.error("model '%s' %s: %s", name, end, why, exc_info=foreign_cause(error), extra=extra)
+                error.args = (f"failed to load '{name}', {why}",)  # what clients of Triton look for
                 raise
             finally:
                 if held and record.held is not held:
