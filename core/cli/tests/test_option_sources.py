@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from naiad.options import Option, boolean, port
-from naiad_cli.option_sources import OPTIONS_FILE, sourced_values
+from naiad_cli.option_sources import OPTIONS_FILE, sourced_values, unknown_variables
 from naiad_cli.parser import UsageError
 
 PORT = Option("http-port", 8000, "where to listen", port)
@@ -72,3 +72,34 @@ def test_a_file_that_is_not_there_and_a_bad_variable_are_named() -> None:
         sourced_values(OPTIONS, OPTIONS, {"options": "no/such.toml"}, {})
     with pytest.raises(UsageError, match="NAIAD_STRICT: 'maybe'"):
         sourced_values(OPTIONS, OPTIONS, {}, {"NAIAD_STRICT": "maybe"})
+
+
+def install_grpc(name: str) -> str:
+    return "It comes with naiad-grpc." if name == "grpc-port" else ""
+
+
+def test_variables_that_are_no_options_are_named_with_the_nearest_one() -> None:
+    environment = {"NAIAD_HTP_PORT": "1", "NAIAD_GRPC_PORT": "2", "NAIAD_FOO": "x", "NAIAD_MODE": "poll", "PATH": "/"}
+
+    sentences = list(unknown_variables(OPTIONS, environment, install_grpc))
+
+    assert sentences == [
+        "the variable NAIAD_FOO of the environment is no option; naiad serve --help lists the options",
+        "the variable NAIAD_GRPC_PORT of the environment is no option. It comes with naiad-grpc.",
+        "the variable NAIAD_HTP_PORT of the environment is no option; did you mean NAIAD_HTTP_PORT?",
+    ]
+
+
+def test_variables_of_other_commands_and_of_kubernetes_are_not_reported() -> None:
+    service = {
+        "NAIAD_PORT": "tcp://10.0.0.1:8000",
+        "NAIAD_SERVICE_HOST": "10.0.0.1",
+        "NAIAD_SERVICE_PORT_HTTP": "8000",
+        "NAIAD_PORT_8000_TCP": "tcp://10.0.0.1:8000",
+        "NAIAD_PORT_8000_TCP_ADDR": "10.0.0.1",
+        "NAIAD_PORT_8000_TCP_PROTO": "tcp",
+        "NAIAD_HTTP_SERVICE_PORT": "8000",
+    }
+    ours = {"NAIAD_URL": "http://a", "NAIAD_HEADER": "a: b", "NAIAD_METRICS_URL": "http://a", "NAIAD_SUPERVISOR": "1:2"}
+
+    assert list(unknown_variables(OPTIONS, service | ours, install_grpc)) == []

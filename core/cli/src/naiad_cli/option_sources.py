@@ -7,7 +7,8 @@ value on each line of it. In the file an option is a key, and a repeatable one a
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,37 @@ _OF_KUBERNETES = re.compile(r"(tcp|udp|sctp)://")
 """How a variable begins that Kubernetes sets for a Service, such as NAIAD_HTTP_PORT for one called naiad-http."""
 
 
+_OF_A_SERVICE = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?$")
+"""How the names of the other variables end that Kubernetes sets for a Service."""
+
+_PREFIX = "NAIAD_"
+_OF_OTHERS = ("url", "header", "ca-file", "metrics-url", "supervisor", "packages")
+"""Variables that are no options of `serve`: those of the commands that ask a server, and of its own processes."""
+
+
 def variable_of(name: str) -> str:
     """The variable of an option: `NAIAD_HTTP_PORT` of `http-port`."""
-    return f"NAIAD_{name.upper().replace('-', '_')}"
+    return f"{_PREFIX}{name.upper().replace('-', '_')}"
+
+
+def unknown_variables(
+    options: Sequence[Option], environment: Mapping[str, str], what_to_install: Callable[[str], str]
+) -> Iterator[str]:
+    """A sentence for each variable that begins as one of ours and is none: it may be misspelt, and changes nothing.
+
+    `what_to_install` gives a sentence for the name of an option, "" for one that no known distribution has.
+    """
+    known = {variable_of(name): name for name in (*(option.name for option in options), *_OF_OTHERS)}
+    for variable, text in sorted(environment.items()):
+        if not variable.startswith(_PREFIX) or variable in known:
+            continue
+        if _OF_KUBERNETES.match(text) or _OF_A_SERVICE.search(variable):
+            continue
+        name = variable.removeprefix(_PREFIX).lower().replace("_", "-")  # without what is common to all
+        near = get_close_matches(name, known.values(), n=1)
+        meant = f"; did you mean {variable_of(near[0])}?" if near else "; naiad serve --help lists the options"
+        advice = what_to_install(name)
+        yield f"the variable {variable} of the environment is no option{f'. {advice}' if advice else meant}"
 
 
 def sourced_values(

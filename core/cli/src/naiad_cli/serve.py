@@ -18,7 +18,7 @@ from naiad.options import Settings
 from naiad.server import Named
 from naiad_cli.logs import logging_to
 from naiad_cli.model_files import MODEL_NAME, ModelFiles
-from naiad_cli.option_sources import sourced_values
+from naiad_cli.option_sources import sourced_values, unknown_variables
 from naiad_cli.options import add_options, chosen_values, in_order, refuse_unknown
 from naiad_cli.parser import Parser, Subparsers, UsageError
 from naiad_cli.process_end import end_process, end_process_later, flush
@@ -77,7 +77,8 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     if arguments.repositories and "model-repository" not in chosen:
         values.pop("model-repository", None)
     own = {option.name: values.pop(option.name) for option in OWN_OPTIONS if option.name in values}
-    warnings = list(take_triton_options(values, of_triton))
+    what_to_install = functools.partial(registry.what_to_install, "option")
+    warnings = [*unknown_variables(every, os.environ, what_to_install), *take_triton_options(values, of_triton)]
     if own.get("reload"):
         _follow_changes(values)
     words = (*values.get("model-repository", ()), *arguments.repositories)
