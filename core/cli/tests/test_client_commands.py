@@ -142,16 +142,25 @@ def test_a_stream_is_printed_as_it_comes_and_its_error_ends_it(
     assert json.loads(server.requests[1][3]) == {"A": [1.0, 2.0], "B": ["é"], "k": 7, "id": "r1"}
 
 
-@pytest.mark.parametrize(("reason", "advice"), [("for decoupled models", "; here add --stream"), ("for clouds", "")])
-def test_a_model_that_streams_is_answered_with_the_option_for_it(
-    server: Canned, capsys: pytest.CaptureFixture[str], reason: str, advice: str
+@pytest.mark.parametrize(
+    ("config", "advice"),
+    [
+        ((200, {"model_transaction_policy": {"decoupled": True}}), "; here add --stream"),
+        ((200, {"model_transaction_policy": {"decoupled": False}}), ""),
+        ((200, {}), ""),
+        ((403, {"error": "restricted"}), ""),
+    ],
+)
+def test_a_model_whose_configuration_says_that_it_streams_is_answered_with_the_option_for_it(
+    server: Canned, capsys: pytest.CaptureFixture[str], config: tuple[int, Any], advice: str
 ) -> None:
     server.answer("/v2/models/add", METADATA)
-    server.answer("/v2/models/add/infer", {"error": reason}, status=501)
+    server.answer("/v2/models/add/infer", {"error": "one response alone"}, status=501)
+    server.answer("/v2/models/add/config", config[1], status=config[0])
 
     status = main(["infer", "add", "--url", server.url, "--input", "A=1,2"])
 
-    assert (status, capsys.readouterr().err) == (1, f"naiad infer: {reason}{advice}\n")
+    assert (status, capsys.readouterr().err) == (1, f"naiad infer: one response alone{advice}\n")
 
 
 def test_a_stream_as_json_is_one_object_a_line(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:

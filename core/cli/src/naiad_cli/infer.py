@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         answer = client.post(*path, "infer", body=body, headers={HEADER_LENGTH: str(header_length)})
     except UnsupportedError as error:
-        if "decoupled" not in str(error):
+        if not _is_decoupled(client, path):
             raise
         raise UnsupportedError(f"{error}; here add --stream") from error
     length = int(answer.headers.get(HEADER_LENGTH.lower(), len(answer.body)))
@@ -81,6 +81,16 @@ def run(arguments: argparse.Namespace) -> int:
     for name, datatype, array in outputs_of(document, answer.body[length:]):
         print(f"{name} {datatype}{list(array.shape)}\n{shown(array, datatype)}")
     return _print_explanation(explanation) if arguments.explain else 0
+
+
+def _is_decoupled(client: Client, path: Sequence[str]) -> bool:
+    """Whether the configuration of the model says that it gives several responses; False where the server has none."""
+    try:
+        config = client.get(*path, "config").json()
+    except NaiadError:  # the error of the request says more
+        return False
+    policy = config.get("model_transaction_policy")
+    return isinstance(policy, dict) and bool(policy.get("decoupled"))
 
 
 def _stream(arguments: argparse.Namespace, client: Client, path: Sequence[str], metadata: Mapping[str, Any]) -> int:
