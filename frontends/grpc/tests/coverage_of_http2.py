@@ -198,6 +198,10 @@ ATTACKS: Mapping[str, tuple[str, ...]] = {
     "HPACK bomb": (_ATTACKS + "test_a_header_list_that_grows_when_decoded_ends_the_connection",),
     "floods of 2019: ping, settings, priority": (_FLOOD,),
     "floods of 2019: empty DATA": (_ATTACKS + "test_a_flood_of_empty_data_ends_the_connection",),
+    "many settings in one frame": (_ATTACKS + "test_more_settings_than_a_client_has_in_one_frame_end_the_connection",),
+    "many window updates while many streams wait": (
+        _ATTACKS + "test_window_updates_that_come_at_once_are_acted_on_at_once",
+    ),
     "flood of GOAWAY": (_ATTACKS + "test_a_flood_of_goaway_ends_a_connection_with_calls",),
     "client that does not read": (
         _ATTACKS + "test_frames_for_a_client_that_does_not_read_are_bounded",

@@ -6,6 +6,7 @@ from naiad_grpc.http2.budgets import RATES
 from naiad_grpc.http2.endpoint import MOST_UNREAD_FRAMES
 from naiad_grpc.http2.frames import MAX_WINDOW, ErrorCode
 from naiad_grpc.http2.header_blocks import MOST_BLOCK_BYTES, MOST_CONTINUATIONS, encode_fields
+from naiad_grpc.http2.peer_settings import MOST_SETTINGS
 from naiad_grpc.http2.timers import Timeouts
 
 from .conftest import (
@@ -28,6 +29,7 @@ from .conftest import (
     setting,
 )
 
+ACK = 1
 CALM = [(GOAWAY, 0, ErrorCode.ENHANCE_YOUR_CALM)]
 
 
@@ -75,6 +77,8 @@ def provoke(violation):
         lambda _: frame(PRIORITY, 0, 1, bytes(5)),
         lambda _: frame(WINDOW, 0, 0, number(1)),
         lambda _: frame(99, 0, 0),
+        lambda _: frame(PING, ACK, 0, bytes(8)),
+        lambda _: frame(SETTINGS, ACK, 0),
         reset_again,
         provoke(frame(DATA, END, 1, b"x")),
         provoke(headers(1, END_HEADERS | END)),
@@ -83,6 +87,7 @@ def provoke(violation):
     ],
     ids=[
         *("rapid reset", "made you reset", "pings", "settings", "priorities", "window updates", "unknown frames"),
+        *("acknowledged pings", "acknowledged settings"),
         *("resets of closed streams", "data on half-closed streams", "headers on half-closed streams"),
         *("window overflows", "self-dependencies"),
     ],
@@ -101,6 +106,27 @@ def test_a_flood_of_empty_data_ends_the_connection(peer, empty):
 
     assert flood(peer, lambda _: empty) <= RATES[DATA].burst
     assert peer.errors() == CALM
+
+
+def test_more_settings_than_a_client_has_in_one_frame_end_the_connection(peer):
+    peer.send(frame(SETTINGS, 0, 0, setting(4, 1) * MOST_SETTINGS))
+    assert peer.errors() == []
+
+    peer.send(frame(SETTINGS, 0, 0, setting(4, 1) * (MOST_SETTINGS + 1)))
+
+    assert peer.errors() == CALM
+
+
+def test_window_updates_that_come_at_once_are_acted_on_at_once(make_peer):
+    peer = make_peer().greet(setting(4, 1 << 20))
+    peer.send(headers(1, END_HEADERS | END))
+    peer.connection.respond(1, b"", [bytes(100_000)], 100_000, b"", 0.0)
+    peer.collect()
+    peer.answers.clear()
+
+    peer.send(frame(WINDOW, 0, 0, number(1)) * 5000)
+
+    assert [(kind, len(payload)) for kind, _, _, payload in peer.answers] == [(DATA, 5000)]
 
 
 def test_an_honest_client_may_cancel_for_hours(peer):

@@ -22,7 +22,7 @@ from naiad_grpc.http2.frames import (
 OUR_RESETS = -1
 """Streams that we reset because the client broke the protocol on them."""
 UNKNOWN = -2
-"""Frames of kinds that HTTP/2 does not know."""
+"""Frames of kinds that HTTP/2 does not know, and acknowledgements."""
 
 
 @dataclass(frozen=True, slots=True)

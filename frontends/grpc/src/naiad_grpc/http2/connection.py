@@ -84,7 +84,7 @@ class Connection(Endpoint):
 
     def _receive_frames(self, data: bytes, offset: int, events: list[Event]) -> None:
         """Take one frame after the other from that offset on. Raises Http2Error or Http1RequestError."""
-        reader, timers = self._reader, self._timers
+        reader, timers, widened = self._reader, self._timers, False
         for kind, flags, stream_id, payload, length in reader.frames(data, offset):
             try:
                 if kind == DATA:
@@ -92,13 +92,16 @@ class Connection(Endpoint):
                 elif kind == HEADERS:
                     self._receive_headers(flags, stream_id, bytes(payload), events)
                 elif kind == WINDOW_UPDATE:
-                    self._receive_window_update(stream_id, int.from_bytes(payload, "big") & MAX_WINDOW, events)
+                    widened = True
+                    self._receive_window_update(stream_id, int.from_bytes(payload, "big") & MAX_WINDOW)
                 else:
                     self._receive_other(kind, flags, stream_id, bytes(payload), events)
             except Http2StreamError as failure:
                 self._fail_stream(failure, events)
             if self.ended:  # what follows is not read, whether it came with this frame or later
                 break
+        if widened and self.outbox.waiting:  # once for all frames: it looks at each stream that waits
+            self._pump(events)
         if not timers.greeted:
             timers.greeted = reader.greeted
         if reader.in_block:
@@ -286,6 +289,7 @@ class Connection(Endpoint):
 
     def _receive_settings(self, acknowledges: int, payload: bytes, events: list[Event]) -> None:
         if acknowledges:
+            self._budgets.spend(UNKNOWN, self._now)
             if payload:
                 raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, "an acknowledgement of settings has a payload")
             self._blocks.settings_acknowledged()
@@ -304,13 +308,14 @@ class Connection(Endpoint):
 
     def _receive_ping(self, acknowledges: int, payload: bytes, events: list[Event]) -> None:
         if acknowledges:
+            self._budgets.spend(UNKNOWN, self._now)
             self._ping_acknowledged(payload, events)
             return
         self._budgets.spend(PING, self._now)
         self._send_control(frame(PING, ACK, 0, payload))
         self._timers.ping_received(self._now, bool(self.streams))
 
-    def _receive_window_update(self, stream_id: int, increment: int, events: list[Event]) -> None:
+    def _receive_window_update(self, stream_id: int, increment: int) -> None:
         self._budgets.spend(WINDOW_UPDATE, self._now)
         if not stream_id:
             if not increment:
@@ -320,8 +325,6 @@ class Connection(Endpoint):
             if not increment:
                 raise Http2StreamError(stream_id, ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE with an increment of 0")
             self.outbox.widen_stream(self.streams[stream_id], increment)
-        if self.outbox.waiting:
-            self._pump(events)
 
     def _state_of(self, stream_id: int) -> State:
         stream = self.streams.get(stream_id)

@@ -121,7 +121,8 @@ def _decode(decoder: hpack.Decoder, block: bytes) -> Fields:
         reason = f"a header list is larger than {MOST_DECODED_BYTES} bytes"
         raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, reason) from None
     except (hpack.HPACKError, IndexError) as error:
-        raise Http2Error(ErrorCode.COMPRESSION_ERROR, f"a header block is broken: {error}") from None
+        reason = str(error).partition(":")[0]  # the rest is the repr of a memoryview
+        raise Http2Error(ErrorCode.COMPRESSION_ERROR, f"a header block is broken: {reason}") from None
 
 
 def encode_fields(fields: Fields) -> bytes:

@@ -9,6 +9,8 @@ HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX
     range(1, 7)
 )
 DEFAULT_HEADER_TABLE = 4096
+MOST_SETTINGS = 32
+"""So many settings may be in one frame: each initial window changes all streams. Clients send ten at most."""
 _MOST = 2**32 - 1
 
 LIMITS: Mapping[int, tuple[int, int, ErrorCode]] = MappingProxyType(
@@ -26,6 +28,8 @@ LIMITS: Mapping[int, tuple[int, int, ErrorCode]] = MappingProxyType(
 
 def read_settings(payload: bytes) -> Iterator[tuple[int, int]]:
     """The known settings in the payload of a SETTINGS frame, in order. Raises Http2Error."""
+    if len(payload) > MOST_SETTINGS * SETTING.size:
+        raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, f"more than {MOST_SETTINGS} settings in a frame")
     for number, value in SETTING.iter_unpack(payload):
         limits = LIMITS.get(number)
         if limits is None:
