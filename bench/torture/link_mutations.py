@@ -71,6 +71,8 @@ class _Wire:
                         for each in descriptors:
                             os.close(each)
                         descriptors = array.array("i")
+                for each in descriptors:  # of content that the changes have emptied
+                    os.close(each)
 
     def close(self) -> None:
         """Close both connections and what is between them."""
