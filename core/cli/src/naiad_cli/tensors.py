@@ -13,6 +13,8 @@ from naiad.errors import InvalidArgumentError
 from naiad_tensors.datatypes import bf16_to_fp32, fp32_to_bf16, tensor_type
 from naiad_tensors.tensors import bytes_array
 
+_NOT_NUMBERS = "the values are not numbers, or lists of unequal length"
+
 
 def read_tensor(name: str, text: str, datatype: str, shape: Sequence[int]) -> np.ndarray:
     """The tensor that `text` writes, as the array of that wire datatype (BF16 as its bits).
@@ -23,6 +25,8 @@ def read_tensor(name: str, text: str, datatype: str, shape: Sequence[int]) -> np
     try:
         values = _read_file(Path(text[1:])) if text.startswith("@") else _parse(text, datatype)
         array = _convert(values, datatype)
+    except json.JSONDecodeError as error:
+        raise InvalidArgumentError(f"input '{name}' ({datatype}): '{text[:80]}' is not valid JSON: {error}") from error
     except (OSError, ValueError, OverflowError, TypeError) as error:
         raise InvalidArgumentError(f"input '{name}' ({datatype}) cannot be read from '{text[:80]}': {error}") from error
     return array if array.ndim > 1 or text.endswith(".npy") else _shaped(name, array, shape)
@@ -41,20 +45,32 @@ def _parse(text: str, datatype: str) -> Any:
         return json.loads(text)
     if datatype == "BYTES":
         return [text]
-    return [json.loads(word) for word in text.replace(",", " ").split()]
+    return [_element(word) for word in text.replace(",", " ").split()]
+
+
+def _element(word: str) -> Any:
+    try:
+        return json.loads(word)
+    except ValueError as error:
+        raise ValueError(f"'{word}' is not a number, true or false") from error
 
 
 def _convert(values: Any, datatype: str) -> np.ndarray:
     kind = tensor_type(datatype)
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # of numpy, about its own arrays
+        raise ValueError(_NOT_NUMBERS) from None
     if datatype == "BYTES":
         return bytes_array(np.asarray(values, dtype=object) if array.dtype.kind != "S" else array)
     if array.dtype.kind not in "biuf" and array.size:
-        raise ValueError("the values are not numbers, or lists of unequal length")
+        raise ValueError(_NOT_NUMBERS)
     if datatype == "BF16":
         return fp32_to_bf16(array.astype(np.float32))
-    converted = array.astype(kind.dtype)
-    if kind.dtype.kind in "iub" and not np.array_equal(converted, array):
+    with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is refused below
+        converted = array.astype(kind.dtype)
+    fits = np.array_equal(converted, array) if kind.dtype.kind in "iub" else np.isfinite(converted[np.isfinite(array)])
+    if not np.all(fits):
         raise ValueError(f"a value does not fit into {datatype}")
     return converted
 
