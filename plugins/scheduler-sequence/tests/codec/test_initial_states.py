@@ -58,38 +58,9 @@ def test_a_file_holds_the_elements_row_by_row(tmp_path: Path) -> None:
     assert result.initial.tolist() == [[[0, 1, 2], [3, 4, 5]]]
 
 
-def test_a_file_of_strings_holds_a_length_in_front_of_each(tmp_path: Path) -> None:
-    (tmp_path / "initial_state").mkdir()
-    (tmp_path / "initial_state" / "start").write_bytes(b"\2\0\0\0ab\0\0\0\0")
-
-    result = state(initial("[ 2 ]", "TYPE_STRING", 'data_file: "start"'), tmp_path)
-
-    assert result.initial.tolist() == [[b"ab", b""]]
-
-
-@pytest.mark.parametrize(
-    ("kind", "content", "phrase"),
-    [
-        (
-            "TYPE_INT64",
-            b"12345678",
-            "initial_state setting expects 16 bytes",
-        ),
-        ("TYPE_STRING", b"\2\0\0\0ab", "holds 1 strings, but its dims ask for 2"),
-        ("TYPE_STRING", b"\2\0\0\0ab\7\0\0\0c", "ends within the string at byte 6"),
-        ("TYPE_INT64", None, "cannot be read: No such file"),
-    ],
-)
-def test_a_file_that_holds_too_little_is_named(tmp_path: Path, kind: str, content: bytes | None, phrase: str) -> None:
-    (tmp_path / "initial_state").mkdir()
-    if content is not None:
-        (tmp_path / "initial_state" / "start").write_bytes(content)
-
-    with pytest.raises(InvalidArgumentError) as caught:
-        state(initial("[ 2 ]", kind, 'data_file: "start"'), tmp_path)
-
-    assert phrase in str(caught.value)
-    assert "start" in str(caught.value)
+def test_a_file_that_cannot_be_used_is_named_with_its_state_and_model(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"initial_state file '.*/initial_state/start' .*'in' of model 'm'"):
+        state(initial("[ 2 ]", "TYPE_INT64", 'data_file: "start"'), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from math import prod
-from pathlib import Path
 
 import numpy as np
 
@@ -10,7 +9,8 @@ from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request
 from naiad_config import ModelWarmup, WarmupInput
-from naiad_tensors.datatypes import TensorType, tensor_type, wire_name
+from naiad_kit.tensor_files import read_tensor_file
+from naiad_tensors.datatypes import tensor_type, wire_name
 from naiad_tensors.tensors import Tensor
 from naiad_warmup.samples import WarmupSample
 
@@ -48,10 +48,10 @@ def _tensor(context: ModelContext, warmup: ModelWarmup, name: str, data: WarmupI
     kind = tensor_type(wire_name(data.data_type))
     shape = (1, *data.dims) if batching else tuple(data.dims)
     if data.input_data_file is not None:
-        array = _from_file(context.model_directory / "warmup" / data.input_data_file, kind, shape)
+        array = read_tensor_file(context.model_directory / "warmup" / data.input_data_file, "warmup", kind, shape)
     elif data.random_data is not None and kind.itemsize:
-        random = np.random.default_rng(_SEED).bytes(prod(shape) * kind.itemsize)
-        array = _from_bytes(random, kind).reshape(shape)
+        random = np.frombuffer(np.random.default_rng(_SEED).bytes(prod(shape) * kind.itemsize), np.uint8)
+        array = (random & 1 if kind.wire == "BOOL" else random).view(kind.dtype).reshape(shape)
     elif data.zero_data is None and data.random_data is None:
         raise InvalidArgumentError(
             f"warmup sample '{warmup.name}' of model '{context.config.name}' gives no data for input '{name}': "
@@ -62,41 +62,3 @@ def _tensor(context: ModelContext, warmup: ModelWarmup, name: str, data: WarmupI
     else:
         array = np.full(shape, b"", dtype=object)
     return Tensor(name, kind.wire, shape, array)
-
-
-def _from_bytes(raw: bytes, kind: TensorType) -> np.ndarray:
-    if kind.wire == "BOOL":
-        return (np.frombuffer(raw, np.uint8) & 1).astype(np.bool_)
-    return np.frombuffer(raw, kind.dtype)
-
-
-def _from_file(path: Path, kind: TensorType, shape: tuple[int, ...]) -> np.ndarray:
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InvalidArgumentError(f"warmup data file '{path}' cannot be read: {error.strerror}") from error
-    count = prod(shape)
-    if not kind.itemsize:
-        return _strings(raw, path, count).reshape(shape)
-    expected = count * kind.itemsize
-    if len(raw) < expected:
-        raise InvalidArgumentError(
-            f"warmup setting expects {expected} bytes, but the data provided from '{path}' only has {len(raw)} bytes"
-        )
-    return _from_bytes(raw[:expected], kind).reshape(shape)
-
-
-def _strings(raw: bytes, path: Path, count: int) -> np.ndarray:
-    """Elements of a 4-byte little-endian length and that many bytes, as BYTES tensors are sent."""
-    elements, at = [], 0
-    while at < len(raw):
-        end = at + 4 + int.from_bytes(raw[at : at + 4], "little")
-        if at + 4 > len(raw) or end > len(raw):
-            raise InvalidArgumentError(f"warmup data file '{path}' ends within a string at byte {at}")
-        elements.append(raw[at + 4 : end])
-        at = end
-    if len(elements) != count:
-        raise InvalidArgumentError(f"warmup data file '{path}' holds {len(elements)} strings; the dims ask for {count}")
-    array = np.empty(count, dtype=object)
-    array[:] = elements
-    return array

@@ -1,6 +1,5 @@
 """Initial states of a sequence: zeros, empty strings, or a file in the model's folder."""
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,16 +7,14 @@ import numpy as np
 
 from naiad.errors import InvalidArgumentError
 from naiad_config import InstanceKind, ModelConfig, SequenceState
+from naiad_kit.tensor_files import read_tensor_file
 from naiad_tensors.datatypes import TensorType, tensor_type, wire_name
 from naiad_tensors.tensors import Tensor
-
-_LENGTH = 4
-"""Bytes of the length in front of each string of a file, little-endian."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptState:
-    """One state of a model, as the kernel keeps it.
+    """One state of a model.
 
     `dims` are the declared ones and `initial` is what a sequence starts with, which is read-only; it has the
     batch dimension 1 in front where the model batches. `in_place` states keep one array for input and output, `shown`
@@ -115,43 +112,11 @@ def _initial(state: SequenceState, kind: TensorType, model_directory: Path, mode
     shape = tuple(initial.dims)
     if initial.data_file is None:
         return _blank(kind, shape)
-    path = model_directory / "initial_state" / initial.data_file
     try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"initial state file '{path}' of state '{state.input_name}' of model '{model}' cannot be read: "
-            f"{error.strerror}"
-        ) from error
-    if not kind.itemsize:
-        return _strings(raw, path, shape)
-    byte_size = math.prod(shape) * kind.itemsize
-    if len(raw) < byte_size:
-        raise InvalidArgumentError(
-            f"initial_state setting expects {byte_size} bytes, but the data provided from {initial.data_file} only has "
-            f"{len(raw)} bytes: state '{state.input_name}' of model '{model}'"
-        )
-    return np.frombuffer(raw[:byte_size], kind.dtype).reshape(shape).copy()
+        return read_tensor_file(model_directory / "initial_state" / initial.data_file, "initial_state", kind, shape)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{error}: state '{state.input_name}' of model '{model}'") from error
 
 
 def _blank(kind: TensorType, shape: tuple[int, ...]) -> np.ndarray:
     return np.zeros(shape, kind.dtype) if kind.itemsize else np.full(shape, b"", dtype=object)
-
-
-def _strings(raw: bytes, path: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """Elements of a length and that many bytes, as BYTES tensors are sent."""
-    elements: list[bytes] = []
-    at, count = 0, math.prod(shape)
-    while at < len(raw) and len(elements) < count:
-        end = at + _LENGTH + int.from_bytes(raw[at : at + _LENGTH], "little")
-        if end > len(raw):
-            raise InvalidArgumentError(f"initial state file '{path}' ends within the string at byte {at}")
-        elements.append(raw[at + _LENGTH : end])
-        at = end
-    if len(elements) < count:
-        raise InvalidArgumentError(
-            f"initial state file '{path}' holds {len(elements)} strings, but its dims ask for {count}"
-        )
-    array = np.empty(count, dtype=object)
-    array[:] = elements
-    return array.reshape(shape)
