@@ -32,7 +32,7 @@ class KeyMaker:
         self._descriptions: dict[Hashable, bytes] = {}
 
     def key(self, request: Request) -> bytes:
-        """The key of a request that `size` has a size for; "" when a client has taken its shared memory away."""
+        """The key of a request that `size` has a size for; b"" when a client has taken its shared memory away."""
         try:
             return self._digest(request)
         except NaiadError:  # the request goes to its model, whose worker copies the input and reports the error

@@ -10,10 +10,10 @@ from naiad import __version__
 from naiad.backend import ModelContext
 from naiad.extend import StageContext
 from naiad.server import ServerApi
-from naiad_cache.fingerprint import fingerprint
 from naiad_cache.opened import OpenedCache, open_cache
 from naiad_cache.options import chosen_cache
 from naiad_cache.stage import CacheStage
+from naiad_config.fingerprints import Fingerprints
 from naiad_config.normalisation import is_ensemble
 from naiad_kit.metrics import MetricFamily
 
@@ -71,6 +71,6 @@ class CacheService:
 
 def _content(context: ModelContext) -> bytes:
     """What servers that share a cache have in common when they serve the same: configuration and files of the model."""
-    files = fingerprint(context.model_directory)
+    files = Fingerprints().of(context.model_directory)
     described = ascii((__version__, files, context.config, dict(context.settings)))
     return hashlib.blake2b(described.encode(), digest_size=16).digest()

@@ -208,5 +208,5 @@ class CacheStage:
             self._none_waits.set()
 
     def keep(self, lookup: Lookup, outcome: Response) -> None:
-        """As `Keeper.keep`."""
+        """As `CacheWriter.keep`."""
         self._writer.keep(lookup, outcome)
