@@ -186,25 +186,48 @@ def test_names_inputs_outputs_and_log_lines_are_text(start_server, backend, mode
 
 
 @pytest.fixture
-def press(server, open_page):
-    """Press the mouse on an element of the table of models, release it after new figures, and give back the page.
-
-    The first figures replace what the server rendered, and a link that is gone at the release gets no click.
-    """
+def first_paint(server, open_page):
+    """The page of the models as the server rendered it, and a function that lets the first figures come."""
     page, held = open_page("about:blank"), []
     page.add_init_script(NOTE_FIGURES)
     page.route("**/events/models", lambda route: held.append(route))
     page.goto(server.url)
 
+    def let_figures_come():
+        held[0].continue_()
+        page.evaluate("window.figures.then(() => null)")
+
+    return page, let_figures_come
+
+
+@pytest.fixture
+def press(first_paint):
+    """Press the mouse on an element of the table of models, release it after new figures, and give back the page.
+
+    The first figures replace what the server rendered, and a link that is gone at the release gets no click.
+    """
+    page, let_figures_come = first_paint
+
     def press_(role, name):
         page.get_by_role(role, name=name, exact=True).hover()
         page.mouse.down()
-        held[0].continue_()
-        page.evaluate("window.figures.then(() => null)")
+        let_figures_come()
         page.mouse.up()
         return page
 
     return press_
+
+
+def test_a_link_keeps_the_focus_when_the_first_figures_come(first_paint):
+    page, let_figures_come = first_paint
+    page.get_by_role("link", name="m", exact=True).focus()
+
+    let_figures_come()
+
+    expect(page.locator("#models[data-live]")).to_be_visible()
+    expect(page.get_by_role("link", name="m", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("version 1")
 
 
 def test_a_link_is_followed_though_new_figures_come_while_it_is_pressed(press):

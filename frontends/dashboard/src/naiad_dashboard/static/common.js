@@ -9,11 +9,18 @@ const ABSENT = "–";
 
 export function draw(component, target) {
   if (!target) return;
-  if (!target.dataset.live) {
-    target.dataset.live = "yes";
-    target.replaceChildren();  // what the server rendered, for readers without JavaScript
-  }
+  if (target.dataset.live) return render(component, target);
+  const focused = target.contains(document.activeElement) && document.activeElement;
+  target.dataset.live = "yes";
+  target.replaceChildren();  // what the server rendered, for readers without JavaScript
   render(component, target);
+  if (focused) [...target.querySelectorAll(focused.tagName)].find((each) => isAlike(each, focused))?.focus({ preventScroll: true });
+}
+
+// Whether two elements of one kind stand for the same: links to one page, others with one text.
+function isAlike(one, other) {
+  const text = (element) => element.textContent.replace(/\s+/g, "");
+  return one.href ? one.href === other.href : text(one) === text(other);
 }
 
 function three(value) {
