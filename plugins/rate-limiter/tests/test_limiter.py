@@ -129,3 +129,90 @@ def test_a_group_without_a_rate_limiter_needs_nothing_and_priority_0_is_1() -> N
     listed = ModelInstanceGroup(name="g", rate_limiter=ModelRateLimiter())
 
     assert plain == needs_of(Placement("g_0", "CPU", 0, listed)) == Needs({}, 1)
+
+
+def test_the_end_of_a_wait_gives_no_units_back() -> None:
+    limiter = RateLimiter([ResourceLimit("R", 1)])
+    holder, waiter, third = slots(limiter, *[Needs({R: 1})] * 3)
+    limiter.want(holder)
+    limiter.want(waiter)
+    limiter.grants()
+
+    limiter.forget(waiter)
+    limiter.want(third)
+
+    assert limiter.grants() == []
+    assert limiter.in_use(R) == 1
+
+
+def test_the_end_of_a_wait_ends_its_reservation() -> None:
+    limiter = RateLimiter([ResourceLimit("R", 2)])
+    holder, large, small = slots(limiter, Needs({R: 1}), Needs({R: 2}), Needs({R: 1}, priority=9))
+    for slot in (holder, large, small):
+        limiter.want(slot)
+    before = limiter.grants()
+
+    limiter.forget(large)
+
+    assert (before, limiter.grants()) == ([holder], [small])
+
+
+def test_a_slot_that_holds_its_units_does_not_wait_for_more() -> None:
+    limiter = RateLimiter()
+    (slot,) = slots(limiter, Needs({R: 1}))
+    limiter.want(slot)
+    limiter.grants()
+
+    limiter.want(slot)
+    limiter.release(slot)
+
+    assert limiter.grants() == []
+
+
+def test_a_version_that_needs_more_units_lets_a_waiting_slot_go() -> None:
+    limiter = RateLimiter()
+    holder, waiter = slots(limiter, Needs({R: 1}), Needs({R: 1}))
+    limiter.want(holder)
+    limiter.want(waiter)
+    before = limiter.grants()
+
+    limiter.admit([Needs({R: 2})])
+
+    assert (before, limiter.grants()) == ([holder], [waiter])
+
+
+def test_a_new_slot_is_not_level_with_those_of_a_version_that_is_gone() -> None:
+    limiter = RateLimiter()
+    needs = Needs({R: 1})
+    (busy,) = slots(limiter, needs)
+    idle = limiter.admit([needs])
+    limiter.enter(idle, needs)
+    for _ in range(3):
+        limiter.want(busy)
+        limiter.grants()
+        limiter.started(busy)
+        limiter.release(busy)
+    limiter.dismiss(idle)
+
+    (new,) = slots(limiter, needs)
+    turns = []
+    for _ in range(4):
+        for slot in (busy, new):
+            limiter.want(slot)
+        turns += limiter.grants()
+        limiter.started(turns[-1])
+        limiter.release(turns[-1])
+
+    assert turns == [busy, new, busy, new]
+
+
+def test_versions_that_are_gone_leave_nothing_behind() -> None:
+    limiter = RateLimiter()
+
+    for count in range(1, 10):
+        needs = Needs({R: count})
+        member = limiter.admit([needs])
+        limiter.want(limiter.enter(member, needs))
+        limiter.dismiss(member)
+
+    assert (limiter.capacity(), limiter.grants(), len(limiter._queues)) == ({}, [], 0)

@@ -209,3 +209,9 @@ def test_the_same_wait_is_answered_with_the_same_decision(batcher):
 
     assert first.wake_at == pytest.approx(0.005)
     assert second is first
+
+
+def test_what_stands_behind_a_preferred_size_goes_to_the_next_idle_instance(batcher, batches):
+    log = simulate(batcher(preferred_batch_size=(2, 6)), together(1, 1, 1), 0.01, instances=2)
+
+    assert batches(log) == [(0.0, (1, 2), "preferred size"), (0.0, (3,), "no delay")]
