@@ -82,3 +82,18 @@ async def test_the_orders_of_a_control_plane_that_was_replaced_reach_the_members
     assert later.done == [LOAD]
     await replica.membership.stop()
     await later.membership.stop()
+
+
+async def test_an_order_whose_caller_has_gone_is_open_no_more() -> None:
+    let_time_pass()
+    plane = ControlPlane()
+    await plane.join("g", "a", ())
+    publishing = asyncio.create_task(plane.publish("g", LOAD, "model m"))
+    published = await plane.poll("g", "a", 0)
+
+    publishing.cancel()
+    await asyncio.gather(publishing, return_exceptions=True)
+
+    assert published is not None
+    assert [order.payload for order in published] == [LOAD]
+    assert await plane.poll("g", "a", 0) == []

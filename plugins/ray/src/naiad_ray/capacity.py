@@ -45,20 +45,21 @@ def serves(description: Description, group: Group, model: str) -> bool:
     return description.group_of(model) is group
 
 
-def most_ongoing_requests(models: dict[str, ModelConfig | str]) -> int:
+def most_ongoing_requests(models: Mapping[str, ModelConfig | str]) -> int:
     """How many requests a replica must take at a time so that no batch of its models waits for Ray.
 
     Twice the largest batches of all instances of the model that takes most, and at least LEAST_ONGOING_REQUESTS.
     """
     configs = (config for config in models.values() if isinstance(config, ModelConfig))
-    return max((2 * max(1, config.max_batch_size) * _instances(config) for config in configs), default=0) or 1
+    largest = (2 * max(1, config.max_batch_size) * _instances(config) for config in configs)
+    return max([LEAST_ONGOING_REQUESTS, *largest])
 
 
 def _instances(config: ModelConfig) -> int:
     return max(1, sum(max(1, group.count) * max(1, len(group.gpus)) for group in config.instance_group))
 
 
-def has_sequences(models: dict[str, ModelConfig | str]) -> bool:
+def has_sequences(models: Mapping[str, ModelConfig | str]) -> bool:
     """Whether a model keeps state between requests, so that these must reach one replica."""
     return any(isinstance(config, ModelConfig) and config.sequence_batching for config in models.values())
 

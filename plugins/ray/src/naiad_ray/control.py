@@ -59,15 +59,17 @@ class ControlPlane:
         deadline = None if seconds is None else monotonic() + seconds
         await self._wait_for_members(group, min(deadline or inf, self._started + LOST_SECONDS))
         order = self._board.publish(group, payload, key, monotonic())
-        await self._notify()
-        async with self._changed:
-            while self._board.waits(order.number) and (deadline is None or monotonic() < deadline):
-                try:
-                    async with asyncio.timeout(0.5):
-                        await self._changed.wait()
-                except TimeoutError:
-                    self._board.expire(monotonic())
-        result = self._board.close(order.number)
+        try:
+            await self._notify()
+            async with self._changed:
+                while self._board.waits(order.number) and (deadline is None or monotonic() < deadline):
+                    try:
+                        async with asyncio.timeout(0.5):
+                            await self._changed.wait()
+                    except TimeoutError:
+                        self._board.expire(monotonic())
+        finally:  # also where the caller has gone
+            result = self._board.close(order.number)
         keep = not result.answers or any(
             isinstance(each, RawAnswer) and each.succeeded for each in result.answers.values()
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from naiad_config import ModelConfig
-from naiad_ray.capacity import LEAST_ONGOING_REQUESTS, has_sequences, most_ongoing_requests
+from naiad_ray.capacity import has_sequences, most_ongoing_requests
 from naiad_ray.description import Description, Scaled
 
 
@@ -23,14 +23,11 @@ def layout(description: Description, models: Mapping[str, Mapping[str, ModelConf
     Ray Serve would send their requests to any replica.
     """
     ongoing = {
-        group.name: group.max_ongoing_requests
-        or max(LEAST_ONGOING_REQUESTS, most_ongoing_requests(dict(models[group.name])))
+        group.name: group.max_ongoing_requests or most_ongoing_requests(models[group.name])
         for group in description.groups
     }
     several = len(description.groups) > 1
-    scattered = any(
-        most_replicas(group) > 1 and has_sequences(dict(models[group.name])) for group in description.groups
-    )
+    scattered = any(most_replicas(group) > 1 and has_sequences(models[group.name]) for group in description.groups)
     return Layout(several or scattered or description.front_desk is not None, ongoing)
 
 
