@@ -82,3 +82,15 @@ def test_a_folder_for_files_that_cannot_be_made_is_an_error_that_names_where(
 
     with pytest.raises(UnavailableError, match=r"nowhere.*: No such file or directory; make room there, or set TMPDIR"):
         unpacked({"1/weights": b"abc"})
+
+
+def test_a_model_named_configs_keeps_its_configuration_beside_the_files(tmp_path: Path) -> None:
+    model = tmp_path / "configs"
+    (model / "configs").mkdir(parents=True)
+    (model / "config.pbtxt").write_text("agents")
+    (model / "configs" / "other.pbtxt").write_text("more agents")
+
+    with unpacked({"1/model": b"weights"}, [model]) as folder:
+        written = sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file())
+
+    assert written == ["1/model", "config.pbtxt", "configs/other.pbtxt"]

@@ -33,14 +33,9 @@ def unpacked(files: Files, folders: Sequence[Location] = ()) -> "TemporaryDirect
     try:
         for name, content in files.items():
             _write(Path(folder.name), name, content)
-        for path in (
-            path
-            for each in map(folder_of, folders)
-            for path in (*each.glob("config.pbtxt"), *each.glob("configs/*.pbtxt"))
-        ):
-            _write(
-                Path(folder.name), str(path.relative_to(path.parents[path.parent.name == "configs"])), path.read_bytes()
-            )
+        for own in map(folder_of, folders):
+            for path in (*own.glob("config.pbtxt"), *own.glob("configs/*.pbtxt")):
+                _write(Path(folder.name), str(path.relative_to(own)), path.read_bytes())
     except OSError as error:
         folder.cleanup()
         raise _unwritten(Path(folder.name).parent, files, error) from error

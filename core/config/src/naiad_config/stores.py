@@ -59,7 +59,7 @@ Location = Path | RemoteModel
 
 
 def roots_of(
-    names: Iterable[str | Path], scheme: Callable[[str], RepositoryScheme], settings: Mapping[str, Any]
+    names: Sequence[str | Path], scheme: Callable[[str], RepositoryScheme], settings: Mapping[str, Any]
 ) -> list[Root]:
     """The repositories of these names, each once; `scheme` finds the scheme of a URL.
 
