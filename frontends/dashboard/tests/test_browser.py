@@ -185,6 +185,28 @@ def test_names_inputs_outputs_and_log_lines_are_text(start_server, backend, mode
     assert page.locator("img").count() == 0
 
 
+AT_END = """(log) => log.scrollTop > 0 && log.scrollHeight - log.scrollTop - log.clientHeight < 8"""
+
+
+def test_the_newest_lines_of_a_log_are_in_view_until_the_reader_scrolls(server, open_page):
+    def log(text):
+        for number in range(60):
+            logging.getLogger("naiad.model").warning("%s %d", text, number, extra={"model": "m"})
+
+    log("early")
+    assert open_page(server.url).locator("#log").evaluate(AT_END)
+    page = open_page(f"{server.url}/models/m")
+    log("late")
+    expect(page.locator("#log")).to_contain_text("late 59")
+    assert page.locator("#log").evaluate(AT_END)
+
+    page.locator("#log").evaluate("(log) => { log.scrollTop = 0; }")
+    log("last")
+
+    expect(page.locator("#log")).to_contain_text("last 59")
+    assert page.locator("#log").evaluate("(log) => log.scrollTop") == 0
+
+
 @pytest.fixture
 def first_paint(server, open_page):
     """The page of the models as the server rendered it, and a function that lets the first figures come."""

@@ -50,6 +50,35 @@ def test_a_models_page_has_its_tensors_configuration_and_instances(server):
     assert re.search(r'class="completed">name: &#34;m&#34;|name: &#34;m&#34;', page)
 
 
+def test_a_model_without_a_configuration_is_not_compared_with_one(server, models):
+    assert "from what config.pbtxt says" in text_of(server.ask("/models/m")[2])
+
+    (models / "m" / "config.pbtxt").unlink()
+
+    text = text_of(server.ask("/models/m")[2])
+    assert "The model has no config.pbtxt" in text
+    assert "from what config.pbtxt says" not in text
+
+
+def test_a_model_that_never_loaded_has_no_version_in_its_heading(start_server, models):
+    (models / "broken").mkdir()
+    server = start_server(**{"exit-on-error": False})
+
+    heading = re.search("<h1>(.*)</h1>", server.ask("/models/broken")[2])
+
+    assert "broken" in heading[1]
+    assert "version" not in heading[1]
+
+
+def test_the_last_error_has_its_cause(server):
+    try:
+        raise ValueError("too <cold>")
+    except ValueError:
+        logging.getLogger("naiad.model").exception("it failed", extra={"model": "m"})
+
+    assert "it failed: ValueError: too &lt;cold&gt;" in server.ask("/models/m")[2]
+
+
 def test_unknown_models_versions_and_paths_are_answered_with_a_page(server):
     for path, words in [
         ("/models/none", "The server has no model 'none'."),

@@ -37,7 +37,7 @@ class Details:
         document: dict[str, Any] = {"row": row(name, version, entry, track), "log": self.log(name)}
         error = self._log.last_error(name)
         if error is not None:
-            document["last_error"] = asdict(error)
+            document["last_error"] = asdict(error) | {"cause": error.cause}
         return document | self._of_serving(track) if track is not None else document
 
     def log(self, model: str) -> list[dict[str, Any]]:

@@ -110,14 +110,15 @@ class Pages:
         versions = sorted({entry.version for entry in self._server.index() if entry.name == name})
         if version not in versions:
             return self.absent(request, f"The model '{name}' has no version {version}.")
-        values: dict[str, Any] = {"metadata": None, "config": (), "stored": False, "graph": None, "trial": None}
+        values: dict[str, Any] = {"metadata": None, "config": (), "source": "", "graph": None, "trial": None}
         try:
             metadata = values["metadata"] = self._server.model_metadata(name, version)
             values["trial"] = self._trials.form(name, version, metadata)
             config = self._server.model_config(name, version)
             roots = self._server.settings["model-repository"]
-            values["stored"] = await to_thread(is_in_store, roots, name)
-            written = config if values["stored"] else await to_thread(written_config, roots, name)
+            in_store = await to_thread(is_in_store, roots, name)
+            written = config if in_store else await to_thread(written_config, roots, name)
+            values["source"] = "store" if in_store else "file" if written is not None else ""
             values["config"] = marked_lines(config, written)
             if config.ensemble_scheduling is not None:
                 values["graph"] = self._ensemble(name, version)

@@ -27,6 +27,12 @@ class LogLine:
     message: str
     traceback: str = ""
 
+    @property
+    def cause(self) -> str:
+        """The last line of the traceback, "" where there is none or where the message has it."""
+        last = self.traceback.rstrip().rpartition("\n")[2]
+        return "" if last in self.message else last
+
 
 class LogTail:
     """Keeps the last lines of the logger `naiad`, from before the first model loads. Reads are for any thread."""

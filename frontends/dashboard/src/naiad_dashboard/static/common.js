@@ -75,6 +75,19 @@ export function Log({ lines }) {
   return lines.map((line) => html`<li class=${line.level.toLowerCase()}><time>${clock(line.at)}</time> <b>${line.level}</b> ${line.message}${line.traceback && html`<pre>${line.traceback}</pre>`}</li>`);
 }
 
+// The newest lines of a log are its last ones: they are in view at first, and as long as the reader does not scroll up.
+function showEnd(log) {
+  log.scrollTop = log.scrollHeight;
+}
+
+export function keepEnd(log, change) {
+  const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 8;
+  change();
+  if (isAtEnd) showEnd(log);
+}
+
+document.querySelectorAll("ol.log").forEach(showEnd);
+
 // Drawing waits from a press to its release, for ten seconds at most: a link that is replaced meanwhile would get no click.
 let released = Promise.resolve();
 addEventListener("pointerdown", ({ button }) => {

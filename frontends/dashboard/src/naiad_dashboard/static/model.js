@@ -1,6 +1,6 @@
 // The page of one model version, live: figures, charts of five minutes, and the cards of details.
 
-import { clock, draw, html, Log, number, octets, percent, seconds, State, watch } from "./common.js";
+import { clock, draw, html, keepEnd, Log, number, octets, percent, seconds, State, watch } from "./common.js";
 import uPlot from "./vendor/uPlot.mjs";
 
 const SECONDS = 300;
@@ -51,7 +51,7 @@ function Instances({ details }) {
     <dl><dt>Busy</dt><dd>${percent(details.busy)}</dd><dt>Load took</dt><dd>${seconds(details.load_seconds)}</dd>
       ${details.memory.map((each) => html`<dt>Memory ${each.type} ${each.id}</dt><dd>${octets(each.byte_size)}</dd>`)}
       ${Object.entries(details.failures).map(([reason, count]) => html`<dt>Failed: ${reason}</dt><dd>${number(count)}</dd>`)}</dl>
-    ${details.last_error && html`<h3>Last error</h3><p class="reason">${clock(details.last_error.at)} ${details.last_error.message}</p>`}</section>`;
+    ${details.last_error && html`<h3>Last error</h3><p class="reason">${clock(details.last_error.at)} ${details.last_error.message}${details.last_error.cause && `: ${details.last_error.cause}`}</p>`}</section>`;
 }
 
 function Details({ details }) {
@@ -59,7 +59,7 @@ function Details({ details }) {
   return html`<${Phases} phases=${details.phases} />
     <section class="card"><h2>Batches</h2>${batches.length ? html`
       <${Counted} head="Items" entries=${batches.map((each) => [each.size, each.count])} />
-      <h3>Closed because</h3><${Counted} entries=${Object.entries(reasons)} />` : html`<p class="empty">No batch was executed yet.</p>`}</section>
+      ${Object.keys(reasons).length > 0 && html`<h3>Closed because</h3><${Counted} entries=${Object.entries(reasons)} />`}` : html`<p class="empty">No batch was executed yet.</p>`}</section>
     <${Instances} details=${details} />
     ${sequences && html`<section class="card"><h2>Sequences</h2><dl><dt>Live</dt><dd>${number(sequences.live)} of ${number(sequences.slots)} slots</dd><dt>Backlog</dt><dd>${number(sequences.backlog)}</dd></dl></section>`}
     ${cache && html`<section class="card"><h2>Response cache</h2><dl><dt>Hits</dt><dd>${number(cache.hits)} (${percent(cache.share)})</dd><dt>Misses</dt><dd>${number(cache.misses)}</dd><dt>A hit takes</dt><dd>${seconds(cache.hit_seconds)}</dd></dl></section>`}
@@ -127,6 +127,6 @@ watch(view, ({ details, points }, isFirst) => {
   draw(html`<${Facts} row=${details.row} />`, target);
   if (details.phases) draw(html`<${Details} details=${details} />`, document.getElementById("details"));
   const log = document.getElementById("log");
-  if (details.log.length && log.tagName === "OL") draw(html`<${Log} lines=${details.log} />`, log);
+  if (details.log.length && log.tagName === "OL") keepEnd(log, () => draw(html`<${Log} lines=${details.log} />`, log));
   addPoints(points, isFirst);
 });
