@@ -7,7 +7,7 @@ PATIENCE = 10
 
 
 def slot(number: int, weighted: int = 0, seen: int = 0, resumes: bool = False) -> WaitingSlot:
-    """One that began to wait as the so-manieth."""
+    """A slot of that number, which is also the number of its want."""
     return WaitingSlot(number, number, weighted, seen, resumes)
 
 

@@ -1,9 +1,9 @@
 """Circuit breaker of the response cache: skips a cache that does not answer, for growing times."""
 
 TIMEOUTS = 3
-"""So many lookups in a row without an answer in time, and the cache is skipped."""
+"""After this many lookups in a row without an answer in time the cache is skipped."""
 FIRST_PAUSE = 1.0
-"""Seconds for which it is skipped then; doubled each time that the lookup after a pause is not answered either."""
+"""Seconds of the first pause; the next is twice as long where the lookup at the end of a pause is not answered."""
 LONGEST_PAUSE = 60.0
 
 

@@ -20,11 +20,11 @@ class LookupOwner(Protocol):
     """What a lookup needs of the stage that began it. Every method but `landed` is for the event loop's thread."""
 
     def landed(self, lookup: "Lookup") -> None:
-        """The cache has answered, on whichever thread."""
+        """The cache has answered, on any thread."""
         ...
 
     def hit(self, lookup: "Lookup", cached: CachedResponse) -> Outcome | None:
-        """The answer from the cache, which is counted; None, and a line in the log, for a value that is none."""
+        """The response from the cache, which is counted; None, and a line in the log, for a value of another type."""
         ...
 
     def missed(self, lookup: "Lookup") -> None:
@@ -97,7 +97,7 @@ class Lookup:
         return self.looked_up_ns - self.started_ns
 
     def answer(self, response: CachedResponse | None) -> None:
-        """What the cache has to say, on whichever thread; the first answer counts."""
+        """The answer of the cache, on any thread; the first one counts."""
         if self.answered:
             return
         self.response, self.looked_up_ns, self.answered = response, monotonic_ns(), True

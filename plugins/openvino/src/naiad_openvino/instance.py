@@ -17,7 +17,7 @@ from naiad_openvino.variables import Variables
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where the tensors of a configuration are: the place and element type of each by its name."""
+    """The ports of the tensors of a configuration: the index and element type of each, by name."""
 
     inputs: Mapping[str, tuple[int, str]]
     outputs: Mapping[str, tuple[int, str]]

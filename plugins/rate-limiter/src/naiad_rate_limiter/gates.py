@@ -77,7 +77,7 @@ class ResourceGates:
         self.grant()
 
     def grant(self) -> None:
-        """Let the slots go that may."""
+        """Let every slot execute whose resources are granted."""
         for number in self.limiter.grants():
             self._by_number[number]()
 
@@ -101,13 +101,13 @@ class ResourceGate:
             self._numbers.append(self._gates.enter(self._member, placement, functools.partial(self._go, slot)))
 
     def want(self, slot: int, granted: Callable[[int], None]) -> None:
-        """The slot is free and waits for its turn."""
+        """The slot is free and waits for its resources; `granted` is called when it has them."""
         if self._member is not None:
             self._granted[slot] = granted
             self._limiter.want(self._numbers[slot])
 
     def started(self, slot: int) -> None:
-        """The slot uses its turn."""
+        """The slot uses its grant."""
         if self._member is not None:
             self._limiter.started(self._numbers[slot])
 
@@ -118,7 +118,7 @@ class ResourceGate:
         self._end_suspension(slot)
 
     def grant(self) -> None:
-        """Let the slots go that may, of whichever version."""
+        """Let every slot execute whose resources are granted, of any version."""
         self._gates.grant()
 
     def suspend(self, slot: int) -> OneSuspension:

@@ -23,7 +23,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What one execution takes, in units by pool; the larger `priority`, the less often it is the turn of its slot."""
+    """The units that one execution takes, by pool; a slot with twice the `priority` executes half as often."""
 
     units: Mapping[Pool, int]
     priority: int = 1
@@ -31,7 +31,7 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimit:
-    """So many units of a resource, on the device of that number; None: on every device, or in the global pool."""
+    """An explicit limit of a resource, on the device of that number; None: on every device, or in the global pool."""
 
     name: str
     count: int

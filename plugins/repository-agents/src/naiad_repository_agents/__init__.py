@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def naiad_options() -> "Sequence[Option]":
-    """Whom signatures are to be from, and whether every model needs one."""
+    """The keys that signatures are verified with, and whether every model needs a signature."""
     from naiad_repository_agents.signature import OPTIONS
 
     return OPTIONS

@@ -14,11 +14,11 @@ from naiad_scheduler_sequence.sequences import LiveSequence
 from naiad_scheduler_sequence.slots import Slots
 
 MakeBatchers = Callable[[dict[int, LiveSequence]], list[Batcher]]
-"""The batcher of every instance; they are given what waits, by ticket."""
+"""Makes the batcher of every instance; its argument is the sequence of each waiting ticket."""
 
 
 class SequenceScheduler:
-    """Gives each sequence a slot, or a place in the backlog, and lets the batcher of each instance form its batches.
+    """Gives each sequence a slot, or adds it to the backlog, and lets the batcher of each instance form its batches.
 
     With `overlaps` an instance that is idle may get the next request of a sequence whose earlier one still streams.
     With `frees_early` a sequence gives its slot up when its last request is sent, otherwise when that is answered.

@@ -149,8 +149,8 @@ def open_segment(
 ) -> SegmentMemory:
     """The region `name` over a part of the segment that `shm_open` knows as `key`, perhaps one of those `opened`.
 
-    Raises NotFoundError without such a segment, InvalidArgumentError for a key that is none, a segment that is too
-    small or may not be opened, and UnavailableError when the server has no descriptor left.
+    Raises NotFoundError without such a segment, InvalidArgumentError for an invalid key, a segment that is too small
+    or may not be opened, and UnavailableError when the server has no descriptor left.
     """
     check_extent(name, offset, byte_size)
     path = _FOLDER + _file_name(name, key)

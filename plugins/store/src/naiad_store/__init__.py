@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def naiad_options() -> "Sequence[Option]":
-    """Where models are kept that were downloaded, and how much of them."""
+    """The folder of the cache of downloaded models, and its size."""
     from naiad_store.scheme import OPTIONS
 
     return OPTIONS

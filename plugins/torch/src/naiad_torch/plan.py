@@ -60,7 +60,7 @@ def plan_of(config: ModelConfig, artefact: Artefact) -> Plan:
     if [taken[name] for name in ordered] != list(range(len(ordered))):
         numbers = ", ".join(f"'{name}' is {taken[name]}" for name in ordered)
         raise InvalidArgumentError(
-            f"model '{config.name}': the places of its inputs must be 0, 1, 2 and so on, without a gap: {numbers}"
+            f"model '{config.name}': the indices of its inputs must be 0, 1, 2 and so on, without a gap: {numbers}"
         )
     results = indices_of(outputs, artefact.outputs, config.name, "output")
     for name, index in results.items():
