@@ -261,3 +261,14 @@ def test_clients_get_a_shape_tensor_without_the_batch_size() -> None:
 
 def test_shape_tensors_of_a_model_without_batching_are_ordinary() -> None:
     assert layout_of(parse_text(SHAPES.replace("max_batch_size: 8", ""))) is None
+
+
+@pytest.mark.parametrize(("kind", "shape"), [("BATCH_ITEM_SHAPE", (2, 0)), ("BATCH_ITEM_SHAPE_FLATTEN", (0,))])
+def test_items_without_dims_have_shapes_without_numbers(kind: str, shape: tuple[int, ...]) -> None:
+    layout = laid_out(
+        'name: "m" max_batch_size: 8 input { name: "A" data_type: TYPE_FP32 dims: [ 1 ] reshape: { shape: [ ] } } '
+        f'batch_input {{ kind: {kind} target_name: "T" source_input: "A" data_type: TYPE_INT32 }}'
+    )
+    requests = [request(A=np.zeros(1, np.float32))] * 2
+
+    assert layout.input("T", requests, [1, 1]).shape == shape

@@ -37,7 +37,7 @@ class ChosenCache:
 
 
 def chosen_cache(settings: Mapping[str, Any]) -> ChosenCache | None:
-    """The one cache that the options name, None for none. Raises InvalidArgumentError for two, and for invalid texts."""
+    """The cache that the options name, None for none. Raises InvalidArgumentError for two, and for invalid texts."""
     texts: Sequence[str] = settings["cache-config"]
     legacy: int = settings["response-cache-byte-size"]
     if legacy and texts:
