@@ -278,7 +278,8 @@ def test_200_models_are_filtered_by_keyboard_on_a_phone_in_the_dark(start_server
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(16, 22, 27)"
     page.get_by_role("link", name="model_170").press("Enter")
     expect(page.locator("#charts canvas").first).to_be_visible()
-    expect(page.locator("#trial button.primary")).to_be_visible()
+    page.locator("#trial button.primary").click()
+    expect(page.locator("#answer svg.timeline")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 

@@ -164,10 +164,10 @@ function Field({ input }) {
   return html`<fieldset><legend>${input.name} <small>${input.datatype} ${input.shape.map((size) => (size < 0 ? "?" : size)).join(" × ")}</small></legend>
     ${input.optional && html`<label class="row"><input type="checkbox" checked=${!entry.skip} onChange=${(event) => { entry.skip = !event.target.checked; snippets = null; show(); }} /> send this optional input</label>`}
     ${!(input.optional && entry.skip) && html`
-      <div class="row"><label for=${`${id}-kind`}>as</label>
-        <select id=${`${id}-kind`} value=${entry.kind} onChange=${change("kind")}>${kindsOf(input).map(([kind, label]) => html`<option value=${kind}>${label}</option>`)}</select>
-        <label for=${`${id}-shape`}>shape</label>
-        <input id=${`${id}-shape`} size="14" placeholder="from the values" value=${entry.shape} onInput=${change("shape")} /></div>
+      <div class="row"><span class="pair"><label for=${`${id}-kind`}>as</label>
+        <select id=${`${id}-kind`} value=${entry.kind} onChange=${change("kind")}>${kindsOf(input).map(([kind, label]) => html`<option value=${kind}>${label}</option>`)}</select></span>
+        <span class="pair"><label for=${`${id}-shape`}>shape</label>
+        <input id=${`${id}-shape`} size="14" placeholder="from the values" value=${entry.shape} onInput=${change("shape")} /></span></div>
       ${entry.kind === "values" || entry.kind === "text"
         ? html`<textarea id=${id} aria-label=${`Values of ${input.name}`} rows="2" spellcheck=${false} value=${entry.text} onInput=${change("text")}></textarea>`
         : html`<div class="row"><input id=${id} key=${entry.kind} type="file" aria-label=${`File for ${input.name}`} accept=${entry.kind === "image" ? "image/*" : entry.kind === "npy" ? ".npy" : undefined} onChange=${change("file")} />
