@@ -10,7 +10,6 @@ from pathlib import Path
 import obstore
 import pytest
 import requests
-from moto.server import ThreadedMotoServer
 from obstore.store import S3Store
 
 from naiad.errors import NotFoundError
@@ -46,6 +45,8 @@ class Bucket:
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Bucket]:
+    from moto.server import ThreadedMotoServer  # takes most of a second, and all tests are collected
+
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -7,15 +7,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import obstore
 import pytest
 import requests
-from moto.server import ThreadedMotoServer
 from obstore.store import S3Store
 
 from naiad_testing.loops import coroutine_tests
+
+if TYPE_CHECKING:
+    from moto.server import ThreadedMotoServer
 
 pytest_pyfunc_call = coroutine_tests()
 
@@ -24,7 +27,7 @@ pytest_pyfunc_call = coroutine_tests()
 class Bucket:
     """A bucket of moto's S3: `url` is what a server takes, `endpoint` is the address of the store."""
 
-    server: ThreadedMotoServer
+    server: "ThreadedMotoServer"
     endpoint: str
     store: S3Store
 
@@ -45,14 +48,22 @@ class Bucket:
         self.put(f"{name}/1/weights", weights)
 
 
+def start_store(port: int = 0) -> "ThreadedMotoServer":
+    """Start a store at this port of 127.0.0.1, or at a free one."""
+    from moto.server import ThreadedMotoServer  # takes most of a second, and all tests are collected
+
+    server = ThreadedMotoServer("127.0.0.1", port=port, verbose=False)
+    server.start()
+    return server
+
+
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Bucket]:
     """An empty bucket, with credentials for it in the environment and a cache of its own."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    server.start()
+    server = start_store()
     host, port = server.get_host_and_port()
     endpoint = f"http://{host}:{port}"
     requests.post(f"{endpoint}/moto-api/reset", timeout=10)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 import naiad_store
 from naiad import Server
@@ -13,7 +12,7 @@ from naiad_store import repository
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import request, running
 
-from .conftest import Bucket
+from .conftest import Bucket, start_store
 
 
 async def served(server: Server, name: str = "m") -> bool:
@@ -23,8 +22,7 @@ async def served(server: Server, name: str = "m") -> bool:
 def start_again(bucket: Bucket) -> None:
     """The store again at its address, with what it had."""
     _, port = bucket.server.get_host_and_port()
-    bucket.server = ThreadedMotoServer("127.0.0.1", port=port, verbose=False)
-    bucket.server.start()
+    bucket.server = start_store(port)
 
 
 async def until(server: Server, condition: Callable[[list[Any]], bool]) -> None:
