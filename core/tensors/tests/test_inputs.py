@@ -5,22 +5,24 @@ import pytest
 
 from naiad_config.errors import InvalidArgumentError
 from naiad_config.text import parse_text
-from naiad_tensors.inputs import DeclaredInputs, LaidOutInputs, Layout
-from naiad_tensors.tensors import Tensor
+from naiad_tensors.inputs import DeclaredInputs
+from naiad_tensors.laid_out import Field, InputLayout, LaidOutInputs
 
 
 def _declared(text):
     return DeclaredInputs(parse_text(f'name: "m" backend: "b" {text}'))
 
 
-def _inputs(layout, size=2):
-    inputs = LaidOutInputs(x=Tensor("x", "FP32", (size, 3), np.zeros((size, 3), np.float32)))
-    inputs.layout = layout
-    return inputs
+def _layout(size=2):
+    return InputLayout([Field("x", "FP32", (size, 3), np.dtype(np.float32), 0, 12 * size)])
+
+
+def _inputs(layout):
+    return LaidOutInputs(layout, bytes(24))
 
 
 def test_a_second_request_of_a_layout_is_not_checked_again():
-    declared, layout = _declared('max_batch_size: 4 input { name: "x" data_type: TYPE_FP32 dims: [-1] }'), Layout()
+    declared, layout = _declared('max_batch_size: 4 input { name: "x" data_type: TYPE_FP32 dims: [-1] }'), _layout()
     checked = declared.check(_inputs(layout))
 
     again = declared.check(_inputs(layout))
@@ -30,7 +32,7 @@ def test_a_second_request_of_a_layout_is_not_checked_again():
 
 
 def test_another_configuration_checks_for_itself():
-    layout = Layout()
+    layout = _layout()
     accepting = _declared('max_batch_size: 4 input { name: "x" data_type: TYPE_FP32 dims: [3] }')
     refusing = _declared('max_batch_size: 4 input { name: "x" data_type: TYPE_INT32 dims: [3] }')
     accepting.check(_inputs(layout))
@@ -43,7 +45,7 @@ def test_another_configuration_checks_for_itself():
 
 
 def test_a_refused_layout_is_refused_again():
-    declared, layout = _declared('max_batch_size: 1 input { name: "x" data_type: TYPE_FP32 dims: [3] }'), Layout()
+    declared, layout = _declared('max_batch_size: 1 input { name: "x" data_type: TYPE_FP32 dims: [3] }'), _layout()
     for _ in range(2):
         with pytest.raises(InvalidArgumentError, match="batch-size must be <= 1"):
             declared.check(_inputs(layout))
@@ -54,11 +56,7 @@ def test_inputs_whose_values_decide_on_batching_are_checked_each_time():
         'max_batch_size: 4 input { name: "x" data_type: TYPE_FP32 dims: [3] } '
         'input { name: "s" data_type: TYPE_INT32 dims: [1] is_shape_tensor: true }'
     )
-    layout = Layout()
-    keys = []
-    for value in (1, 2):
-        inputs = _inputs(layout)
-        inputs["s"] = Tensor("s", "INT32", (1,), np.array([value], np.int32))
-        keys.append(declared.check(inputs)[1])
+    layout = InputLayout([*_layout().fields, Field("s", "INT32", (1,), np.dtype(np.int32), 24, 4)])
+    keys = [declared.check(LaidOutInputs(layout, bytes(24) + bytes([value, 0, 0, 0])))[1] for value in (1, 2)]
 
     assert keys[0] != keys[1]

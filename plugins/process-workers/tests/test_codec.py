@@ -20,6 +20,7 @@ from naiad_process_workers.messages import (
 )
 from naiad_process_workers.remote_errors import error_in, put_error
 from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.laid_out import Field, InputLayout, LaidOutInputs
 from naiad_tensors.tensors import Tensor
 
 from .pair import connected
@@ -121,7 +122,7 @@ def test_requests_and_replies_of_one_form_share_a_head(writable: bool) -> None:
         body = encoder.body()
         batch = batch_in(Decoder(body, there.memory.read), "m", lambda index: None, None)  # type: ignore[arg-type, return-value]
         encoder = Encoder(here)
-        put_answer(encoder, [Reply({"z": array}) for array in arrays], batch)
+        put_answer(encoder, [*(Reply({"z": array}) for array in arrays[:3]), Reply({"z": arrays[3]}, {"a": 1})], batch)
         replies = answer_in(Decoder(encoder.body(), there.memory.read), batch)
 
     assert body.count(b"INT16") == 3 * 2  # the first two, the one with an id, and the last
@@ -135,6 +136,57 @@ def test_requests_and_replies_of_one_form_share_a_head(writable: bool) -> None:
         batch.requests[0].inputs["x"].array[:] = 9
     assert batch.requests[0].inputs["x"].array.flags.writeable == writable
     assert batch.requests[1].inputs["x"].array.tolist() == [[1] * 3]
+
+
+@pytest.mark.parametrize("writable", [False, True])
+def test_replies_of_one_row_each_come_out_joined(writable: bool) -> None:
+    batch = Batch([Request("m", {})] * 3, [1] * 3)
+    arrays = [np.full((1, 2), index, np.float32) for index in range(3)]
+    with connected(writable) as (here, there):
+        encoder = Encoder(here)
+        put_answer(encoder, [Reply({"y": array, "z": array[:, :1] + 1}) for array in arrays], batch)
+        answer = answer_in(Decoder(encoder.body(), there.memory.read), batch)
+
+    assert isinstance(answer, dict)
+    assert answer["y"].tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert answer["z"].tolist() == [[1], [2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shape"),
+    [pytest.param((1, 2), (1, 2), id="a reply too many"), pytest.param((1, 1, 1), (2, 2), id="two rows each")],
+)
+def test_replies_that_are_not_one_row_of_each_request_are_not_joined(
+    sizes: tuple[int, ...], shape: tuple[int, ...]
+) -> None:
+    batch = Batch([Request("m", {})] * len(sizes), sizes)
+    with connected() as (here, there):
+        encoder = Encoder(here)
+        put_answer(encoder, [Reply({"y": np.zeros(shape)}) for _ in range(3)], batch)
+        answer = answer_in(Decoder(encoder.body(), there.memory.read), batch)
+
+    assert isinstance(answer, list)
+    assert [each.outputs["y"].shape for each in answer] == [shape] * 3  # type: ignore[union-attr]
+
+
+def test_inputs_over_received_bytes_are_written_as_tensors_are() -> None:
+    kinds = (("a", "FP32", (1, 3)), ("b", "INT64", (1, 1)), ("c", "UINT8", (1, 4)))
+    fields, content = [], bytes(3)
+    for name, datatype, shape in kinds:
+        array = np.arange(1, shape[1] + 1).astype(TENSOR_TYPES[datatype].dtype)
+        fields.append(Field(name, datatype, shape, array.dtype, len(content) - 3, array.nbytes))
+        content += array.tobytes()
+    inputs = LaidOutInputs(InputLayout(fields), content, 3)
+    bodies = []
+    with connected() as (here, there):
+        for each in (inputs, dict(inputs)):
+            encoder = Encoder(here)
+            put_batch(encoder, Batch([Request("m", each)] * 2, [1, 1]), [])
+            bodies.append(encoder.body())
+        batch = batch_in(Decoder(bodies[0], there.memory.read), "m", lambda index: None, None)  # type: ignore[arg-type, return-value]
+
+    assert bodies[0] == bodies[1]
+    assert batch.requests[1].inputs["a"].array.tolist() == [[1, 2, 3]]
 
 
 @pytest.mark.parametrize(("claimed", "shape"), [(0, (3,)), (3, (3,)), (2**63, (0,)), (2, ())], ids=str)

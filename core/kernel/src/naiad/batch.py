@@ -11,6 +11,7 @@ import numpy as np
 from naiad.errors import InternalError, NaiadError
 from naiad.types import ParameterValue, Request
 from naiad_tensors.devices import Device, DeviceTensor, is_on_device
+from naiad_tensors.laid_out import join_rows
 from naiad_tensors.ragged import BatchLayout
 
 
@@ -131,8 +132,7 @@ class Batch:
             if layout is not None:
                 joined = layout.input(name, self.requests, self.sizes)
             else:
-                inputs = [request.inputs[name] for request in self.requests]
-                joined = np.concatenate([i.payload if type(i.payload) is np.ndarray else i.array for i in inputs])
+                joined = join_rows(name, [request.inputs for request in self.requests])
             self._joined[name] = joined
             self.input_done_ns = monotonic_ns()
         return joined

@@ -10,6 +10,7 @@ from naiad_config.model import ModelConfig
 from naiad_config.tensors import ModelInput, ModelTensorReshape
 from naiad_tensors.datatypes import tensor_type, wire_name
 from naiad_tensors.devices import DeviceTensor, is_on_device
+from naiad_tensors.laid_out import LaidOutInputs
 from naiad_tensors.tensors import Tensor
 
 _ndarray = np.ndarray  # numpy looks its names up at each use: 0.05 µs
@@ -37,26 +38,6 @@ class _Input:
     optional: bool
     reshape: ModelTensorReshape | None
     sizes: Mapping[tuple[int, ...], int]
-
-
-class Layout:
-    """Names, datatypes, shapes and dtypes that the inputs of many requests share. It keeps the result of one check."""
-
-    __slots__ = ("checked",)
-
-    def __init__(self) -> None:
-        self.checked: tuple[DeclaredInputs | None, tuple[int, Hashable]] = None, (0, None)
-
-
-class LaidOutInputs(dict[str, Tensor]):
-    """Inputs over arrays in host memory that are as their `layout` says, of a client that repeats its requests.
-
-    They are checked once for all that have the layout, so they are not changed once a request has them.
-    """
-
-    __slots__ = ("layout",)
-
-    layout: Layout
 
 
 class DeclaredInputs:

@@ -27,9 +27,11 @@ from naiad_process_workers.groups import (
     Label,
     form_of,
     group_of,
+    row_form_of,
 )
 from naiad_process_workers.values import packed, unpacked
 from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.laid_out import LaidOutInputs
 from naiad_tensors.tensors import Tensor, bytes_array, host_array
 
 _LOCATION = struct.Struct("<QQQ8x")
@@ -65,6 +67,14 @@ class Encoder:
 
     def tensors(self, label: Label, tensors: Mapping[str, Tensor]) -> None:
         """A group of tensors in host memory."""
+        if type(tensors) is LaidOutInputs and tensors.layout.fields:
+            form, spans = row_form_of(label, tensors.layout)
+            if spans:
+                self._begin_row(form)
+                content, start = tensors.content, tensors.start
+                self._parts += [bytes(content[start + begin : start + end]) + pad for begin, end, pad in spans]
+                self._row_end = len(self._parts)
+                return
         key: list[Any] = [label]
         arrays = []
         for name, tensor in tensors.items():
@@ -89,8 +99,9 @@ class Encoder:
         """The whole body."""
         return b"".join(self._parts)
 
-    def _put(self, key: tuple[Any, ...], arrays: list[np.ndarray]) -> None:
-        parts, form = self._parts, form_of(key)
+    def _begin_row(self, form: Form) -> None:
+        """A further row, or the first one of a group."""
+        parts = self._parts
         if form is self._form and self._row_end == len(parts):
             self._rows += 1
             parts[self._count_at] = _NUMBER.pack(self._rows)
@@ -98,6 +109,10 @@ class Encoder:
             self._form = form
             self._rows, self._count_at = 1, len(parts) + 1
             parts += (form.head, _ONE)
+
+    def _put(self, key: tuple[Any, ...], arrays: list[np.ndarray]) -> None:
+        parts, form = self._parts, form_of(key)
+        self._begin_row(form)
         if form.row_pads:
             parts += [array.tobytes() + pad for array, pad in zip(arrays, form.row_pads, strict=True)]
             self._row_end = len(parts)
@@ -199,20 +214,37 @@ class Decoder:
         names = group.names
         return group.label, [dict(zip(names, arrays, strict=True)) for arrays in rows]
 
+    def joined_outputs(self, label: Label, count: int) -> dict[str, np.ndarray] | None:
+        """Outputs of one row each in a group of that label and number of rows, joined; None if another group follows.
+
+        That one is not read then.
+        """
+        at = self._at
+        group, rows = self._group()
+        if rows != count or group.label != label or group.row < 0 or any(each.shape[0] != 1 for each in group.tensors):
+            self._at = at
+            return None
+        columns = self._columns(group, rows)
+        return {each.name: column[:, 0] for each, column in zip(group.tensors, columns, strict=True)}
+
     def _rows(self, most: int) -> tuple[Group, Iterable[Sequence[np.ndarray]]]:
+        group, count = self._group()
+        try:
+            if count == 1:
+                return group, (self._row(group),)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise _cut_off() from error
+        if not 1 <= count <= most or group.row < 0:
+            raise LinkBrokenError(f"a group of tensors claims {count} rows")
+        return group, zip(*self._columns(group, count), strict=True)
+
+    def _group(self) -> tuple[Group, int]:
+        """What the head of a group says, and how many rows follow."""
         body, at = self._body, self._at
         head = body[at : at + int.from_bytes(body[at : at + 4], "little")]
         group = group_of(head)
         self._at = at + len(head)
-        (count,) = self.numbers(_NUMBER)
-        try:
-            if count == 1:
-                return group, (self._row(group),)
-            if not 1 <= count <= most or group.row < 0:
-                raise LinkBrokenError(f"a group of tensors claims {count} rows")
-            return group, zip(*self._columns(group, count), strict=True)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise LinkBrokenError("a tensor is not all there") from error
+        return group, self.numbers(_NUMBER)[0]
 
     def _row(self, group: Group) -> list[np.ndarray]:
         """The arrays of a single row."""
@@ -234,10 +266,13 @@ class Decoder:
         at, row = self._at, group.row
         self._at = at + count * row
         columns = []
-        for each in group.tensors:
-            column = np.ndarray((count, *each.shape), each.dtype, self._body, at, (row, *each.strides))
-            columns.append(column.copy() if self._arenas.writable else column)
-            at += each.step
+        try:
+            for each in group.tensors:
+                column = np.ndarray((count, *each.shape), each.dtype, self._body, at, (row, *each.strides))
+                columns.append(column.copy() if self._arenas.writable else column)
+                at += each.step
+        except (TypeError, ValueError, OverflowError) as error:
+            raise _cut_off() from error
         return columns
 
     def _other(self, tensor: GroupTensor) -> np.ndarray:
@@ -256,6 +291,10 @@ class Decoder:
         if claimed != size:
             raise LinkBrokenError(f"a tensor has {claimed} bytes, not {size}")
         return self._arenas.array(number, offset, size, dtype, shape)
+
+
+def _cut_off() -> LinkBrokenError:
+    return LinkBrokenError("a tensor is not all there")
 
 
 def _strings(name: str, content: bytes, shape: tuple[int, ...]) -> np.ndarray:

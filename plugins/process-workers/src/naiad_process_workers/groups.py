@@ -9,6 +9,7 @@ from naiad.errors import InvalidArgumentError
 from naiad_process_workers.frames import LinkBrokenError
 from naiad_process_workers.values import packed, unpacked
 from naiad_tensors.datatypes import TENSOR_TYPES, wire_name_of
+from naiad_tensors.laid_out import InputLayout
 
 SMALLEST_BLOCK = 4 << 10
 """A payload of so many bytes goes into an arena; a smaller one into the message."""
@@ -36,6 +37,16 @@ class Form(NamedTuple):
     row_pads: tuple[bytes, ...]
 
 
+class RowForm(NamedTuple):
+    """How inputs of one layout are written: the form, and the beginning, the end and the padding of each payload.
+
+    Without `spans` they are written as other tensors are.
+    """
+
+    form: Form
+    spans: tuple[tuple[int, int, bytes], ...]
+
+
 class GroupTensor(NamedTuple):
     """One tensor of a group. `step` is how far its payload reaches in the message, -1 if that is not known."""
 
@@ -58,6 +69,7 @@ class Group(NamedTuple):
 
 
 _forms: dict[tuple[Any, ...], Form] = {}
+_row_forms: dict[tuple[Label, InputLayout], RowForm] = {}
 _groups: dict[bytes, Group] = {}
 
 
@@ -72,6 +84,19 @@ def form_of(key: tuple[Any, ...]) -> Form:
             _forms.clear()
         form = _forms[key] = _new_form(key)
     return form
+
+
+def row_form_of(label: Label, layout: InputLayout) -> RowForm:
+    """How inputs of that layout are written with that label."""
+    row_form = _row_forms.get((label, layout))
+    if row_form is None:
+        if len(_row_forms) >= _MOST_HEADS:
+            _row_forms.clear()
+        form = form_of((label, *(part for each in layout.fields for part in (each.name, each.datatype, each.shape))))
+        pairs = zip(layout.fields, form.row_pads, strict=True) if form.row_pads else ()
+        spans = tuple((each.start, each.start + each.size, pad) for each, pad in pairs)
+        row_form = _row_forms[label, layout] = RowForm(form, spans)
+    return row_form
 
 
 def group_of(head: bytes) -> Group:

@@ -223,6 +223,10 @@ def answer_in(decoder: Decoder, batch: Batch) -> Answer:
     batch.input_done_ns, batch.infer_done_ns, count, whole = decoder.numbers(_ANSWER)
     if whole:
         return decoder.output_rows(1)[1][0]
+    if batch.size > 1 and count == len(batch.requests) == batch.size and batch.layout is None:
+        joined = decoder.joined_outputs(_REPLY, count)
+        if joined is not None:
+            return joined
     replies: list[Reply | NaiadError | Reschedule | None] = []
     while len(replies) < count:
         label, rows = decoder.output_rows(count - len(replies))

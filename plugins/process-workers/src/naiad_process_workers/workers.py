@@ -26,6 +26,7 @@ from naiad_kit.busy_wait import AwakeLoop, BusyWait
 from naiad_process_workers.frames import Frame, LinkClosedError, broken
 from naiad_process_workers.instance import ProcessInstance
 from naiad_process_workers.messages import Kind
+from naiad_tensors.laid_out import LaidOutInputs
 
 _logger = logging.getLogger("naiad.model")
 
@@ -268,6 +269,9 @@ def _size_of(batch: Batch) -> float:
     for request in batch.requests:
         if request.transfer is not None:
             return inf
+        if type(request.inputs) is LaidOutInputs and request.inputs.layout.fields:
+            size += request.inputs.layout.nbytes
+            continue
         for tensor in request.inputs.values():
             size += getattr(tensor.payload, "nbytes", 0)
             if tensor.datatype == "BYTES":

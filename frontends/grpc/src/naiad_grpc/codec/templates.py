@@ -1,22 +1,22 @@
 """Templates of infer requests: what their messages say, without the raw contents."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
-import numpy as np
 from google.protobuf.message import DecodeError
 
 from naiad_grpc.codec.forms import PLAIN, ResponseForm
 from naiad_grpc.codec.framing import malformed
-from naiad_grpc.codec.inputs import Inputs, read_inputs
+from naiad_grpc.codec.inputs import Input, Inputs, read_inputs
 from naiad_grpc.codec.outputs import read_outputs
 from naiad_grpc.codec.parameters import read_parameters
 from naiad_grpc.codec.references import Reference
 from naiad_grpc.codec.versions import model_version
 from naiad_grpc.messages import message_class
 from naiad_kit.frontends.parameters import Parameters
-from naiad_tensors.inputs import Layout
+from naiad_tensors.laid_out import Field, InputLayout
 
 
 @dataclass(slots=True, eq=False)
@@ -25,8 +25,8 @@ class RequestTemplate:
 
     A template without typed contents serves any number of requests. Templates are not changed; the dataclass is not
     frozen because that costs as much as reading a small tensor. `form` lacks the `shared_outputs`. `raw_size` is the
-    size of the raw contents in the message if the request needs only views on them, otherwise -1; `views` has the name,
-    datatype, shape, dtype, size, alignment mask, header and its size of each (see Input). `layout` is theirs.
+    size of the raw contents in the message if the request needs only views on them, otherwise -1. `layout` has the
+    position of each in the raw contents, and `headers` the beginning, the end and the bytes of the header of each.
     """
 
     model_name: str
@@ -38,8 +38,8 @@ class RequestTemplate:
     form: ResponseForm
     shared_outputs: Sequence[tuple[str, Reference]]
     raw_size: int
-    views: tuple[tuple[str, str, tuple[int, ...], np.dtype, int, int, bytes, int], ...]
-    layout: Layout = field(default_factory=Layout)
+    headers: tuple[tuple[int, int, bytes], ...]
+    layout: InputLayout
 
 
 def read_message(text: bytes) -> Any:
@@ -60,6 +60,7 @@ def read_template(text: bytes, has_raw: bool) -> RequestTemplate:
     inputs = read_inputs(message.inputs, message.model_name, has_raw)
     requested, forms, shared_outputs = read_outputs(message.outputs)
     is_plain = not (inputs.tensors or inputs.shared or shared_outputs) and all(each.is_plain for each in inputs.raw)
+    ends = list(accumulate(each.header_size + each.size for each in inputs.raw))
     return RequestTemplate(
         model_name=message.model_name,
         version=model_version(message.model_version),
@@ -70,8 +71,13 @@ def read_template(text: bytes, has_raw: bool) -> RequestTemplate:
         form=ResponseForm(forms, parameters.empty_final) if forms or parameters.empty_final else PLAIN,
         shared_outputs=shared_outputs,
         raw_size=sum(each.header_size + each.size for each in inputs.raw) if is_plain else -1,
-        views=tuple(
-            (raw.name, raw.datatype, raw.shape, raw.dtype, raw.size, raw.alignment_mask, raw.header, raw.header_size)
-            for raw in inputs.raw
+        headers=tuple(
+            (end - each.size - each.header_size, end - each.size, each.header)
+            for each, end in zip(inputs.raw, ends, strict=True)
         ),
+        layout=InputLayout([_field(each, end) for each, end in zip(inputs.raw, ends, strict=True)] if is_plain else ()),
     )
+
+
+def _field(raw: Input, end: int) -> Field:
+    return Field(raw.name, raw.datatype, raw.shape, raw.dtype, end - raw.size, raw.size)

@@ -1,6 +1,6 @@
 """Decoder of infer requests; tensors are views on the received bytes, or copies of shared memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import prod
 
 import numpy as np
@@ -16,7 +16,7 @@ from naiad_http.codec.template_cache import LONGEST, IdentifiedTemplate, Templat
 from naiad_http.codec.templates import RequestTemplate, read_template
 from naiad_kit.buffers import Buffer, bool_array, unpack_strings
 from naiad_kit.shared_memory import SharedMemoryApi
-from naiad_tensors.inputs import LaidOutInputs
+from naiad_tensors.laid_out import LaidOutInputs
 from naiad_tensors.tensors import Tensor
 
 _ndarray = np.ndarray  # numpy looks its names up at each use: 0.05 µs
@@ -31,7 +31,7 @@ _BYTES_OF_STRING = 56
 
 _SHARED = b'"shared_memory_region"'
 
-LargeRequest = tuple[RequestTemplate, dict[str, Tensor]]
+LargeRequest = tuple[RequestTemplate, Mapping[str, Tensor]]
 """A large body that was read: its template, and its inputs without those in shared memory."""
 
 
@@ -128,7 +128,7 @@ class Decoder:
         template: RequestTemplate,
         request_id: str,
         correlation_id: int | str,
-        inputs: dict[str, Tensor],
+        inputs: Mapping[str, Tensor],
     ) -> tuple[Request, ResponseForm]:
         """The request with its inputs from shared memory as they are now, and the form of its response."""
         if template.shared:
@@ -140,8 +140,8 @@ class Decoder:
             request.transfer = self._shared_memory().request_io(inputs, targets)
         return request, form
 
-    def _with_shared(self, template: RequestTemplate, inputs: dict[str, Tensor], model: str) -> dict[str, Tensor]:
-        every = inputs.copy()
+    def _with_shared(self, template: RequestTemplate, inputs: Mapping[str, Tensor], model: str) -> dict[str, Tensor]:
+        every = dict(inputs)
         shared_memory = self._shared_memory()
         for each in template.shared:
             every[each.name] = shared_memory.tensor(each, model)
@@ -161,7 +161,7 @@ def _request(
     template: RequestTemplate,
     request_id: str,
     correlation_id: int | str,
-    inputs: dict[str, Tensor],
+    inputs: Mapping[str, Tensor],
 ) -> Request:
     parameters = template.parameters
     own = parameters.own
@@ -183,19 +183,19 @@ def _request(
     )
 
 
-def _with_binary(template: RequestTemplate, rest: Buffer, model: str) -> dict[str, Tensor]:
+def _with_binary(template: RequestTemplate, rest: Buffer, model: str) -> Mapping[str, Tensor]:
     """The JSON inputs and the binary inputs, whose bytes are in `rest`."""
-    inputs: dict[str, Tensor]
-    if template.tensors:
-        inputs = template.tensors.copy()
-    else:
-        inputs = LaidOutInputs()
-        inputs.layout = template.layout
+    layout = template.layout
+    if layout.fields:
+        return LaidOutInputs(layout, rest)
+    inputs = template.tensors.copy()
     for each in template.binary:
         name, shape, start = each.name, each.shape, each.start
         array = _ndarray(shape, each.dtype, rest, start) if each.is_view else _array(each, rest, start, model)
         inputs[name] = Tensor(name, each.datatype, shape, array)
-    return {name: inputs[name] for name in template.names if name in inputs} if template.tensors else inputs
+    if template.tensors or template.shared:
+        return {name: inputs[name] for name in template.names if name in inputs}
+    return LaidOutInputs(layout, rest, 0, inputs)
 
 
 def _array(binary: BinaryInput, content: Buffer, start: int, model: str) -> np.ndarray:

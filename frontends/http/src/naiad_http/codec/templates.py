@@ -1,7 +1,7 @@
 """Templates of infer requests: what their JSON part says, without the bytes of binary and shared tensors."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from naiad.errors import InvalidArgumentError
@@ -14,7 +14,7 @@ from naiad_http.codec.parameters import read_parameters
 from naiad_kit.buffers import Buffer
 from naiad_kit.frontends.parameters import NO_PARAMETERS, Parameters
 from naiad_kit.shared_memory import SharedInput
-from naiad_tensors.inputs import Layout
+from naiad_tensors.laid_out import Field, InputLayout
 from naiad_tensors.tensors import Tensor
 
 _NO_INPUTS = (
@@ -32,7 +32,7 @@ class RequestTemplate:
     `tensors` came as JSON. A template without any serves any number of requests, so it names shared memory regions
     and holds none. Templates are not changed; the dataclass is not frozen because that costs as much as reading a
     small tensor. `names` are those of all inputs, in order; `form` has the outputs without those in `placed`, which
-    go to shared memory. `layout` is that of the `binary` tensors.
+    go to shared memory. `layout` is that of the `binary` tensors; it has fields if all inputs are views.
     """
 
     id: str
@@ -45,7 +45,7 @@ class RequestTemplate:
     form: ResponseForm
     placed: Sequence[SharedOutput]
     size: int
-    layout: Layout = field(default_factory=Layout)
+    layout: InputLayout
 
 
 def read_template(text: Buffer, model: str, limit: int) -> RequestTemplate:
@@ -71,9 +71,16 @@ def read_template(text: Buffer, model: str, limit: int) -> RequestTemplate:
         form = ResponseForm(AS_BINARY if parameters.binary_outputs else AS_JSON, outputs.forms)
     size = binary[-1].start + binary[-1].size if binary else 0
     request_id = as_string(document["id"], "id") if "id" in document else ""
+    layout = InputLayout(_fields(binary) if not (tensors or shared) else ())
     return RequestTemplate(
-        request_id, parameters, names, tensors, binary, shared, outputs.names, form, outputs.shared, size
+        request_id, parameters, names, tensors, binary, shared, outputs.names, form, outputs.shared, size, layout
     )
+
+
+def _fields(binary: Sequence[BinaryInput]) -> list[Field]:
+    """The fields of these inputs, none unless all are views."""
+    fields = [Field(each.name, each.datatype, each.shape, each.dtype, each.start, each.size) for each in binary]
+    return fields if all(each.is_view for each in binary) else []
 
 
 def _read_inputs(
