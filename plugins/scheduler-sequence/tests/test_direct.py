@@ -98,6 +98,14 @@ def test_the_delay_counts_from_the_oldest_request(direct, story, played):
     assert [sent.reason for sent in log.sent] == ["delay expired"] * 2
 
 
+def test_a_request_that_is_cancelled_counts_for_no_slot(direct, story, played):
+    scheduler = direct(slots=2, minimum_slot_utilization=1.0, max_queue_delay_microseconds=10_000)
+
+    log = simulate(scheduler, story("0:A+ 1:B+", {"0:A+": {"leaves": 0.0005}}), 2 * MS)
+
+    assert played(log) == ["11: 0[B+]"]
+
+
 def test_a_share_of_slots_is_not_off_by_one_for_its_32_bits(direct, story):
     scheduler = direct(slots=5, minimum_slot_utilization=0.6000000238418579, max_queue_delay_microseconds=10_000)
 
