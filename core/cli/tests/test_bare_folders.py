@@ -1,5 +1,6 @@
 """Folders that are one model, named on the command line with the model's name."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,23 @@ def test_a_bare_file_of_any_name_is_known_by_its_suffix_where_it_is_the_only_one
 
     with files_of(tmp_path) as files:
         assert read_model(Path(files.repositories[0]) / "fraud").config.default_model_filename == "necklace.txt"
+
+
+def test_a_folder_that_may_not_be_read_is_left_to_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("1", "add/1"):
+        (tmp_path / name).mkdir(parents=True)
+    listed = Path.iterdir
+
+    def iterdir(path: Path) -> Iterator[Path]:
+        if path.name in ("1", "closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+
+    for name in ("", "add", "closed"):
+        with files_of(tmp_path / name, name="") as files:
+            assert files.repositories == (str(tmp_path / name),)
 
 
 def test_several_files_none_of_which_is_called_model_are_refused_by_name(tmp_path: Path) -> None:

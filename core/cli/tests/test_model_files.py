@@ -130,6 +130,20 @@ def test_the_folder_of_a_model_or_a_version_is_answered_with_the_repository_to_w
         files_of(tmp_path / named)
 
 
+def test_the_folder_of_a_model_whose_version_is_empty_is_answered_with_what_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "my add" / "1").mkdir(parents=True)
+
+    with pytest.raises(InvalidArgumentError, match=rf"version folder '1' has no model file; .*model\.py.* {tmp_path}$"):
+        files_of(tmp_path / "my add")
+
+
+def test_a_model_file_that_is_not_there_is_answered_with_the_nearest_name(tmp_path: Path) -> None:
+    (tmp_path / "fraud.py").write_text("")
+
+    with pytest.raises(NotFoundError, match=r"no model file '.*/frud\.py'; did you mean 'fraud\.py'"):
+        files_of(tmp_path / "frud.py")
+
+
 def test_a_repository_with_a_model_whose_name_is_a_number_is_a_repository(tmp_path: Path) -> None:
     (tmp_path / "1" / "1").mkdir(parents=True)
     (tmp_path / "1" / "1" / "model.py").write_text("")

@@ -28,11 +28,29 @@ def bare_folder(path: Path, files: Sequence[str]) -> BareModel | None:
     return bare_model(_two_levels(path), files)
 
 
+def readable(path: Path) -> Sequence[Path]:
+    """What is in a folder; nothing for what is no folder, or may not be read, which the server reports."""
+    try:
+        return list(path.iterdir())
+    except OSError:
+        return ()
+
+
+def empty_version(path: Path) -> str:
+    """The first version folder of a folder that has nothing but version folders without files; else ""."""
+    folders = sorted(each for each in readable(path) if each.is_dir())
+    try:
+        is_empty = all(each.name.isdigit() and not any(each.iterdir()) for each in folders)
+    except OSError:
+        return ""
+    return folders[0].name if folders and is_empty else ""
+
+
 def _two_levels(path: Path) -> Iterator[str]:
     """The paths of what is in a folder and in its folders, but for what is hidden."""
-    for child in path.iterdir() if path.is_dir() else ():
+    for child in readable(path):
         if child.name.startswith((".", "__")):
             continue
         yield child.name
         if child.is_dir():
-            yield from (f"{child.name}/{each.name}" for each in child.iterdir())
+            yield from (f"{child.name}/{each.name}" for each in readable(child))

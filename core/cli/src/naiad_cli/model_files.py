@@ -8,10 +8,10 @@ from pathlib import Path, PurePath
 from types import TracebackType
 
 from naiad import PluginRegistry
-from naiad.errors import ConfigError, InvalidArgumentError
+from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError
 from naiad.options import Option
-from naiad_cli.bare_folders import LinkedFolder, bare_folder
-from naiad_cli.parser import UsageError
+from naiad_cli.bare_folders import LinkedFolder, bare_folder, empty_version, readable
+from naiad_cli.parser import UsageError, did_you_mean
 from naiad_config import ModelConfig
 from naiad_config.detection import KNOWN_FORMATS
 from naiad_config.escapes import quoted
@@ -88,6 +88,7 @@ class ModelFiles:
         if bare:
             folders = []
         for word in folders:
+            self._refuse_missing_file(Path(word))
             self._refuse_model_folder(Path(word))
         self.files = (
             *(ModelFile(path, name or path.stem, self._backend_of(path)) for path in paths),
@@ -153,9 +154,9 @@ class ModelFiles:
             )
         for word in self.repositories:
             folder = Path(word)
-            if not folder.is_dir() or any(each.is_dir() for each in folder.iterdir() if each.name[0] not in "._"):
+            if not folder.is_dir() or any(each.is_dir() for each in readable(folder) if each.name[0] not in "._"):
                 continue
-            loose = sorted(each for each in folder.iterdir() if each.suffix in self._suffixes())
+            loose = sorted(each for each in readable(folder) if each.suffix in self._suffixes())
             advice = (
                 f"write naiad serve {loose[0]}, or add --{MODEL_NAME.name}={loose[0].stem}, or move it to "
                 f"{folder}/{loose[0].stem}/1/model{loose[0].suffix}"
@@ -195,10 +196,23 @@ class ModelFiles:
         suffixes = ", ".join(sorted(self._suffixes()))
         raise InvalidArgumentError(f"'{path}' is not a model file that a backend reads; they end in {suffixes}")
 
+    def _refuse_missing_file(self, path: Path) -> None:
+        """Raise NotFoundError, with the nearest name beside it, for a model file that is not there."""
+        if path.suffix not in self._suffixes() or "://" in str(path) or path.exists():
+            return
+        beside = [each.name for each in readable(path.parent)]
+        raise NotFoundError(f"there is no model file '{path}'{did_you_mean(path.name, beside)}")
+
     def _refuse_model_folder(self, path: Path) -> None:
         """Raise InvalidArgumentError, with what to write, for a model's or a version's folder."""
         path, names = path.absolute(), self._model_files()
         bare = bare_folder(path, names)
+        if bare is None and (version := empty_version(path)):
+            file = "model.py" if "model.py" in names else names[0]
+            raise InvalidArgumentError(
+                f"'{path}' is the folder of model '{path.name}', not a model repository, and its version folder "
+                f"'{version}' has no model file; put one there, such as {file}, and write naiad serve {path.parent}"
+            )
         if bare is not None and "" in bare.links:
             model = path
         elif path.name.isdigit() and bare is not None and {*bare.files} & {*names}:
