@@ -122,3 +122,11 @@ def test_a_model_without_batches_takes_the_oldest_request(oldest, story, played,
     log = simulate(oldest(max_batch_size=max_batch_size), story("0:A+ 1:B+ 2:A-"), 5 * MS)
 
     assert played(log) == ["0: 0[A+]", "5: 0[B+]", "10: 0[A-]"]
+
+
+def test_a_request_that_is_cancelled_leaves_the_batch_that_waits(oldest, story, played):
+    scheduler = oldest(max_batch_size=4, max_queue_delay_microseconds=10_000)
+
+    log = simulate(scheduler, story("0:A+ 1:B+ 3:C+", {"0:A+": {"leaves": 0.002}}), 5 * MS)
+
+    assert played(log) == ["11: 0[B+ C+]"]
