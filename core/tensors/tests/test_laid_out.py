@@ -1,9 +1,12 @@
-"""Inputs in received bytes: tensors are made on demand, and those of a batch are joined without them."""
+"""Tensors of one layout are made on demand; a batch joins inputs and is cut into answers without them."""
 
 import numpy as np
 import pytest
 
-from naiad_tensors.laid_out import FEW_BYTES, Field, InputLayout, LaidOutInputs, join_rows
+from naiad_config.errors import ModelFailedError
+from naiad_config.text import parse_text
+from naiad_tensors.laid_out import FEW_BYTES, Field, InputLayout, LaidOutInputs, LaidOutOutputs, OutputLayout, join_rows
+from naiad_tensors.outputs import DeclaredOutputs
 from naiad_tensors.tensors import Tensor
 
 FP32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
@@ -86,3 +89,79 @@ def test_inputs_of_any_size_are_joined(size):
     inputs = LaidOutInputs(InputLayout([Field("x", "FP32", array.shape, FP32, 0, size)]), array.tobytes())
 
     assert join_rows("x", [inputs, inputs]).tolist() == array.tolist() * 2
+
+
+def test_outputs_are_a_mapping_of_tensors():
+    layout = OutputLayout([("a", "FP32", FP32, (1, 2)), ("b", "INT64", INT64, (1, 1))])
+    outputs = LaidOutOutputs(layout, [np.array([[1, 2]], FP32), np.array([[3]], INT64)])
+
+    assert (list(outputs), len(outputs), layout.sizes, layout.nbytes) == (["a", "b"], 2, (8, 8), 16)
+    assert outputs["b"].array is outputs.arrays[1]
+    assert [(each.name, each.datatype, each.shape) for each in outputs.values()] == [
+        ("a", "FP32", (1, 2)),
+        ("b", "INT64", (1, 1)),
+    ]
+
+
+def _declared(dims="2"):
+    first = f'output {{ name: "a" data_type: TYPE_FP32 dims: [{dims}] }}'
+    outputs = first + 'output { name: "b" data_type: TYPE_INT64 dims: [1] }'
+    return DeclaredOutputs(parse_text(f'name: "m" backend: "b" max_batch_size: 8 {outputs}'))
+
+
+def _outputs(size):
+    return {"a": np.arange(2 * size, dtype=FP32).reshape(size, 2), "b": np.arange(size)[:, None]}
+
+
+@pytest.mark.parametrize(("dims", "kind"), [("2", LaidOutOutputs), ("-1", dict)])
+def test_the_answers_of_a_batch_have_one_layout_if_all_shapes_are_fixed(dims, kind):
+    declared = _declared(dims)
+
+    parts = declared.cut(declared.read(_outputs(3), 3), [1, 1, 1])
+
+    assert [type(part) for part in parts] == [kind] * 3
+    assert [part["a"].array.tolist() for part in parts] == [[[0, 1]], [[2, 3]], [[4, 5]]]
+    assert [part["b"].array.tolist() for part in parts] == [[[0]], [[1]], [[2]]]
+    if kind is LaidOutOutputs:
+        assert parts[0].layout is parts[1].layout is declared.read(_outputs(1), 1).layout
+
+
+@pytest.mark.parametrize("dims", ["2", "-1"])
+def test_rows_that_nobody_occupies_have_no_answer(dims):
+    declared = _declared(dims)
+
+    first, none, last = declared.cut(declared.read(_outputs(3), 3), [1, 1, 1], [True, False, True])
+
+    assert none is None
+    assert (first["b"].array.tolist(), last["b"].array.tolist()) == ([[0]], [[2]])
+
+
+def test_requests_of_several_rows_get_theirs():
+    declared = _declared()
+
+    first, second = declared.cut(declared.read(_outputs(3), 3), [1, 2])
+
+    assert (first["b"].array.tolist(), second["b"].array.tolist()) == ([[0]], [[1], [2]])
+
+
+def test_the_order_of_the_model_decides():
+    declared, outputs = _declared(), _outputs(1)
+
+    assert list(declared.read(dict(reversed(outputs.items())), 1)) == ["b", "a"]
+    assert list(declared.read(outputs, 1)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pytest.param(np.zeros((1, 2), np.float64), id="dtype"),
+        pytest.param(np.zeros((1, 3), FP32), id="shape"),
+        pytest.param([[0.0, 0.0, 0.0]], id="list"),
+    ],
+)
+def test_an_output_that_is_not_as_configured_is_refused_behind_one_that_was(array):
+    declared = _declared()
+    declared.read(_outputs(1), 1)
+
+    with pytest.raises(ModelFailedError, match="output 'a'"):
+        declared.read({**_outputs(1), "a": array}, 1)

@@ -1,9 +1,11 @@
 """Tensors of many requests that share one layout: they are made when somebody asks for them, and often nobody does.
 
-A frontend that has received the bytes of an input need not make a tensor of them: the batch joins the bytes.
+A frontend that has received the bytes of an input need not make a tensor of them: the batch joins the bytes. It writes
+the outputs of an answer from their arrays, with one text about them for all answers of the layout.
 """
 
 from collections.abc import Hashable, ItemsView, Iterator, Mapping, Sequence, ValuesView
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -42,25 +44,12 @@ class InputLayout:
         self.small = {each.name: each for each in fields if each.shape and each.size <= FEW_BYTES}
 
 
-class LaidOutInputs(Mapping[str, Tensor]):
-    """Inputs in `content`, the received bytes, whose fields count from `start`; read-only.
+class _LaidOut(Mapping[str, Tensor]):
+    """A mapping whose tensors are made at the first access."""
 
-    They are checked once for all that have the `layout`. Inputs whose bytes are not their elements come as `tensors`.
-    """
+    __slots__ = ("_tensors",)
 
-    __slots__ = ("_tensors", "content", "layout", "start")
-
-    def __init__(
-        self,
-        layout: InputLayout,
-        content: bytes | bytearray | memoryview,
-        start: int = 0,
-        tensors: dict[str, Tensor] | None = None,
-    ) -> None:
-        self.layout = layout
-        self.content = content
-        self.start = start
-        self._tensors = tensors
+    _tensors: dict[str, Tensor] | None
 
     def __getitem__(self, name: str) -> Tensor:
         return (self._tensors or self._build())[name]
@@ -80,6 +69,30 @@ class LaidOutInputs(Mapping[str, Tensor]):
         return (self._tensors or self._build()).values()
 
     def _build(self) -> dict[str, Tensor]:
+        raise NotImplementedError
+
+
+class LaidOutInputs(_LaidOut):
+    """Inputs in `content`, the received bytes, whose fields count from `start`; read-only.
+
+    They are checked once for all that have the `layout`. Inputs whose bytes are not their elements come as `tensors`.
+    """
+
+    __slots__ = ("content", "layout", "start")
+
+    def __init__(
+        self,
+        layout: InputLayout,
+        content: bytes | bytearray | memoryview,
+        start: int = 0,
+        tensors: dict[str, Tensor] | None = None,
+    ) -> None:
+        self.layout = layout
+        self.content = content
+        self.start = start
+        self._tensors = tensors
+
+    def _build(self) -> dict[str, Tensor]:
         tensors = {}
         content = self.content
         for name, datatype, shape, dtype, start, size in self.layout.fields:
@@ -90,6 +103,45 @@ class LaidOutInputs(Mapping[str, Tensor]):
                 array = _ndarray(shape, dtype, content, start)
             tensors[name] = Tensor(name, datatype, shape, array)
         self._tensors = tensors
+        return tensors
+
+
+class OutputLayout:
+    """What the outputs of many answers have in common; all are plain numbers.
+
+    `sizes` are in bytes, `nbytes` is their sum; `is_small`: a copy of each costs little.
+    """
+
+    __slots__ = ("datatypes", "dtypes", "is_small", "names", "nbytes", "shapes", "sizes")
+
+    def __init__(self, fields: Sequence[tuple[str, str, np.dtype, tuple[int, ...]]]) -> None:
+        """`fields` has the name, datatype, dtype and shape of each output, in order."""
+        self.names = tuple(name for name, *_ in fields)
+        self.datatypes = tuple(datatype for _, datatype, *_ in fields)
+        self.dtypes = tuple(dtype for *_, dtype, _ in fields)
+        self.shapes = tuple(shape for *_, shape in fields)
+        self.sizes = tuple(dtype.itemsize * prod(shape) for _, _, dtype, shape in fields)
+        self.nbytes = sum(self.sizes)
+        self.is_small = all(size <= FEW_BYTES for size in self.sizes)
+
+
+class LaidOutOutputs(_LaidOut):
+    """Outputs in host memory: one array for each output of the `layout`, of its dtype and shape."""
+
+    __slots__ = ("arrays", "layout")
+
+    def __init__(self, layout: OutputLayout, arrays: Sequence[np.ndarray]) -> None:
+        self.layout = layout
+        self.arrays = arrays
+        self._tensors = None
+
+    def __len__(self) -> int:
+        return len(self.layout.names)
+
+    def _build(self) -> dict[str, Tensor]:
+        layout = self.layout
+        parts = zip(layout.names, layout.datatypes, layout.shapes, self.arrays, strict=True)
+        tensors = self._tensors = {part[0]: Tensor(*part) for part in parts}
         return tensors
 
 

@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from naiad.backend import Answer, Batch, Reply, Reschedule
 from naiad.errors import ModelFailedError, NaiadError
 from naiad.server import Outcome
 from naiad.types import ParameterValue, Request, Response
 from naiad_config import ModelConfig
-from naiad_tensors.outputs import DeclaredOutputs, bring_to_host
+from naiad_tensors.laid_out import LaidOutOutputs
+from naiad_tensors.outputs import DeclaredOutputs, are_arrays, bring_to_host
 from naiad_tensors.parameters import check_parameters
 from naiad_tensors.ragged import layout_of
 from naiad_tensors.tensors import Tensor
@@ -75,7 +74,7 @@ class ResponseBuilder:
         if len(requests) == 1:
             return [self._response_or_error(requests[0], tensors)]
         outcomes = self._cut(tensors, batch)
-        if any(type(tensor.payload) is not np.ndarray for tensor in tensors.values()):
+        if not are_arrays(tensors):
             for request, outcome in zip(requests, outcomes, strict=True):
                 if isinstance(outcome, Response):
                     bring_to_host(outcome.outputs, request)
@@ -85,10 +84,8 @@ class ResponseBuilder:
         self, tensors: Mapping[str, Tensor], batch: Batch, occupied: Sequence[bool] | None = None
     ) -> list[Outcome | None]:
         """A response with its rows for each request, None for those whose row is not occupied."""
-        outcomes: list[Outcome | None] = []
-        for request, part in zip(batch.requests, self._outputs.cut(tensors, batch.sizes, occupied), strict=True):
-            outcomes.append(None if part is None else self._response_or_error(request, part))
-        return outcomes
+        parts = zip(batch.requests, self._outputs.cut(tensors, batch.sizes, occupied), strict=True)
+        return [None if part is None else self._response_or_error(request, part) for request, part in parts]
 
     def response(self, reply: Reply | Reschedule, request: Request, size: int) -> Response:
         """The response in that reply to a request of batch size `size`. Raises ModelFailedError."""
@@ -112,17 +109,18 @@ class ResponseBuilder:
             "it must return one array per output, or one reply for each request"
         )
 
-    def _response_or_error(self, request: Request, tensors: dict[str, Tensor]) -> Outcome:
+    def _response_or_error(self, request: Request, tensors: Mapping[str, Tensor]) -> Outcome:
         try:
             return self._response(request, tensors, _NO_PARAMETERS)
         except ModelFailedError as error:
             return error
 
     def _response(
-        self, request: Request, tensors: dict[str, Tensor], parameters: Mapping[str, ParameterValue]
+        self, request: Request, tensors: Mapping[str, Tensor], parameters: Mapping[str, ParameterValue]
     ) -> Response:
         requested = request.requested
-        if requested and tuple(tensors) != requested and tensors.keys() != set(requested):
+        names = tensors.layout.names if type(tensors) is LaidOutOutputs else tuple(tensors)
+        if requested and names != requested and set(names) != set(requested):
             missing = [name for name in requested if name not in tensors]
             if missing and self._strict and not self.decoupled:
                 raise ModelFailedError(

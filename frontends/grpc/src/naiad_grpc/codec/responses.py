@@ -13,6 +13,7 @@ from naiad_grpc.codec.framing import ID_TAG, field, header, varint
 from naiad_kit.buffers import Buffer, pack_strings
 from naiad_kit.frontends.classification import best_classes
 from naiad_tensors.datatypes import tensor_type
+from naiad_tensors.laid_out import LaidOutOutputs, OutputLayout
 from naiad_tensors.tensors import Tensor
 
 FINAL = "triton_final_response"
@@ -74,7 +75,14 @@ class Encoder:
             message.append(mark)
         contents: list[Buffer] = []
         is_small, forms = True, form.outputs
-        for name, tensor in response.outputs.items():
+        outputs = response.outputs
+        if not forms and type(outputs) is LaidOutOutputs and outputs.layout.is_small:
+            text, fronts = _texts(outputs.layout)
+            message.append(text)
+            for front, array in zip(fronts, outputs.arrays, strict=True):
+                message += (front, array.tobytes())
+            return [b"".join(message)]
+        for name, tensor in outputs.items():
             payload = tensor.payload
             if forms and name in forms:
                 is_small = False
@@ -125,16 +133,26 @@ class Encoder:
         return array.data.cast("B")
 
     def _describe(self, name: str, tensor: Tensor) -> _OutputPart:
-        text = _named(name) + field(0x12, tensor.datatype.encode())
-        if tensor.shape:
-            text += field(0x1A, b"".join(varint(int(size)) for size in tensor.shape))
-        itemsize = tensor_type(tensor.datatype).itemsize
-        front = header(_CONTENTS_TAG, itemsize * prod(map(int, tensor.shape))) if itemsize else b""
-        described = field(_OUTPUT_TAG, text), front
+        described = _described(name, tensor.datatype, tensor.shape)
         if len(self._described) >= _MAX_CACHED:
             del self._described[next(iter(self._described))]
         self._described[name, tensor.datatype, tensor.shape] = described
         return described
+
+
+def _described(name: str, datatype: str, shape: tuple[int, ...]) -> _OutputPart:
+    text = _named(name) + field(0x12, datatype.encode())
+    if shape:
+        text += field(0x1A, b"".join(varint(int(size)) for size in shape))
+    itemsize = tensor_type(datatype).itemsize
+    return field(_OUTPUT_TAG, text), header(_CONTENTS_TAG, itemsize * prod(map(int, shape))) if itemsize else b""
+
+
+@lru_cache(maxsize=1024)
+def _texts(layout: OutputLayout) -> tuple[bytes, tuple[bytes, ...]]:
+    """The descriptions of all outputs, and the headers of their contents."""
+    described = list(map(_described, layout.names, layout.datatypes, layout.shapes))
+    return b"".join(text for text, _ in described), tuple(front for _, front in described)
 
 
 def encode_error(message: str, request_id: str, model: str = "", version: int = 0, final: bool | None = None) -> bytes:

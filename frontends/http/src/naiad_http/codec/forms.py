@@ -24,7 +24,14 @@ AS_BINARY = OutputForm(binary=True)
 
 @dataclass(slots=True)
 class ResponseForm:
-    """The form of a response: `unlisted` is the form of every output that the request does not list."""
+    """The form of a response: `unlisted` is the form of every output that the request does not list.
+
+    `all_binary`: every output that may be in the response is plain binary.
+    """
 
     unlisted: OutputForm = AS_JSON
     outputs: Mapping[str, OutputForm] = field(default_factory=dict)
+    all_binary: bool = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.all_binary = all(each == AS_BINARY for each in self.outputs.values() or (self.unlisted,))
