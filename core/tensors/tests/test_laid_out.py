@@ -127,7 +127,7 @@ def test_the_answers_of_a_batch_have_one_layout_if_all_shapes_are_fixed(dims, ki
 
 
 @pytest.mark.parametrize("dims", ["2", "-1"])
-def test_rows_that_nobody_occupies_have_no_answer(dims):
+def test_rows_without_an_occupant_have_no_answer(dims):
     declared = _declared(dims)
 
     first, none, last = declared.cut(declared.read(_outputs(3), 3), [1, 1, 1], [True, False, True])

@@ -1,4 +1,4 @@
-"""Tensors of many requests that share one layout: they are made when somebody asks for them, and often nobody does.
+"""Tensors of many requests that share one layout: they are made when they are asked for, and often none is.
 
 A frontend that has received the bytes of an input need not make a tensor of them: the batch joins the bytes. It writes
 the outputs of an answer from their arrays, with one text about them for all answers of the layout.
