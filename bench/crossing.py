@@ -7,8 +7,9 @@ from collections.abc import Callable
 from statistics import median
 
 import numpy as np
-from naiad import Request, Response, Server, Tensor
+from naiad import Request, Response, Server
 from naiad.errors import NaiadError
+from naiad_tensors.laid_out import Field, InputLayout, LaidOutInputs
 
 import naiad_custom
 import naiad_scheduler_dynamic
@@ -46,8 +47,9 @@ class Pump:
         self._outstanding = outstanding
         self._to_send = self._to_come = total
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        array = np.arange(16, dtype=np.float32).reshape(1, 16)
-        self._inputs = {name: Tensor.of(name, array) for name in ("INPUT0", "INPUT1")}
+        dtype = np.dtype(np.float32)
+        fields = [Field(f"INPUT{index}", "FP32", (1, 16), dtype, 64 * index, 64) for index in range(2)]
+        self._layout, self._content = InputLayout(fields), np.arange(32, dtype=dtype).tobytes()
 
     async def run(self) -> float:
         """Seconds from the first request to the last answer. Raises the first error of a request."""
@@ -60,7 +62,8 @@ class Pump:
     def _send(self) -> None:
         if self._to_send:
             self._to_send -= 1
-            self._server.submit(Request(self._model, self._inputs), self._take)
+            inputs = LaidOutInputs(self._layout, self._content)  # as the frontends make them
+            self._server.submit(Request(self._model, inputs), self._take)
 
     def _take(self, outcome: Response | NaiadError) -> None:
         if isinstance(outcome, NaiadError) and not self._done.done():
