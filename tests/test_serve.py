@@ -122,8 +122,8 @@ def test_models_that_fail_at_start_end_the_server_with_the_reasons(serve: "Serve
 
     assert server.exit_status() == 1
     message = "\n".join(server.lines)
-    assert re.search(r"- model 'broken' .*config\.pbtxt:1:1: .*max_batch_size", message)
-    assert "start with --exit-on-error=false" in message
+    assert re.search(r"model 'broken' .*config\.pbtxt:1:1: .*max_batch_size", message)
+    assert "fix broken, or add --exit-on-error=false" in message
 
 
 def test_a_server_that_tolerates_failures_serves_the_other_models(serve: "Serve", repository: Path) -> None:
