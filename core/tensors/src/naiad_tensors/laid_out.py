@@ -1,9 +1,11 @@
-"""Tensors of many requests that share one layout: they are made when they are asked for, and often none is.
+"""Inputs that are still the bytes of their request, and outputs that are arrays; a tensor is made at the first access.
 
-A frontend that has received the bytes of an input need not make a tensor of them: the batch joins the bytes. It writes
-the outputs of an answer from their arrays, with one text about them for all answers of the layout.
+Requests that a client repeats have their inputs at the same offsets, and the answers of a model have outputs of the
+same names, datatypes and shapes. A layout says this once for all of them. A batch joins the bytes of its requests, and
+a frontend writes arrays into a response, so most tensors are never made.
 """
 
+from abc import abstractmethod
 from collections.abc import Hashable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from math import prod
 from typing import NamedTuple
@@ -30,9 +32,9 @@ class Field(NamedTuple):
 
 
 class InputLayout:
-    """Where the inputs of many requests are in their bytes; they have `nbytes` together.
+    """Where the inputs of many requests are in their bytes; `nbytes` is the sum of their sizes.
 
-    It keeps the result `checked` of one check, and by whom.
+    `checked` is the DeclaredInputs that has checked a request of this layout, and its result, which holds for all.
     """
 
     __slots__ = ("checked", "fields", "nbytes", "small")
@@ -68,14 +70,15 @@ class _LaidOut(Mapping[str, Tensor]):
         """See Mapping."""
         return (self._tensors or self._build()).values()
 
+    @abstractmethod
     def _build(self) -> dict[str, Tensor]:
-        raise NotImplementedError
+        """Make the tensors, and keep them."""
 
 
 class LaidOutInputs(_LaidOut):
-    """Inputs in `content`, the received bytes, whose fields count from `start`; read-only.
+    """Inputs in the received bytes `content`; the offsets of the `layout` count from `start`. The arrays are read-only.
 
-    They are checked once for all that have the `layout`. Inputs whose bytes are not their elements come as `tensors`.
+    Strings and booleans must be decoded from their bytes: a request with some comes with its `tensors`.
     """
 
     __slots__ = ("content", "layout", "start")
@@ -157,10 +160,13 @@ def join_rows(name: str, inputs: Sequence[Mapping[str, Tensor]]) -> np.ndarray:
 def _join_bytes(name: str, inputs: Sequence[Mapping[str, Tensor]]) -> np.ndarray | None:
     """As `join_rows`, without making tensors; None unless the input is small and all have one layout."""
     first = inputs[0]
-    field = first.layout.small.get(name) if type(first) is LaidOutInputs else None
+    if type(first) is not LaidOutInputs:
+        return None
+    layout = first.layout
+    field = layout.small.get(name)
     if field is None:
         return None
-    layout, begin, end = first.layout, field.start, field.start + field.size  # type: ignore[attr-defined]
+    begin, end = field.start, field.start + field.size
     parts = [
         each.content[each.start + begin : each.start + end]
         for each in inputs

@@ -60,7 +60,8 @@ def read_template(text: bytes, has_raw: bool) -> RequestTemplate:
     inputs = read_inputs(message.inputs, message.model_name, has_raw)
     requested, forms, shared_outputs = read_outputs(message.outputs)
     is_plain = not (inputs.tensors or inputs.shared or shared_outputs) and all(each.is_plain for each in inputs.raw)
-    ends = list(accumulate(each.header_size + each.size for each in inputs.raw))
+    *starts, raw_size = accumulate((each.header_size + each.size for each in inputs.raw), initial=0)
+    placed = list(zip(inputs.raw, starts, strict=True))
     return RequestTemplate(
         model_name=message.model_name,
         version=model_version(message.model_version),
@@ -70,14 +71,11 @@ def read_template(text: bytes, has_raw: bool) -> RequestTemplate:
         requested=requested,
         form=ResponseForm(forms, parameters.empty_final) if forms or parameters.empty_final else PLAIN,
         shared_outputs=shared_outputs,
-        raw_size=sum(each.header_size + each.size for each in inputs.raw) if is_plain else -1,
-        headers=tuple(
-            (end - each.size - each.header_size, end - each.size, each.header)
-            for each, end in zip(inputs.raw, ends, strict=True)
-        ),
-        layout=InputLayout([_field(each, end) for each, end in zip(inputs.raw, ends, strict=True)] if is_plain else ()),
+        raw_size=raw_size if is_plain else -1,
+        headers=tuple((start, start + each.header_size, each.header) for each, start in placed),
+        layout=InputLayout([_field(each, start) for each, start in placed] if is_plain else ()),
     )
 
 
-def _field(raw: Input, end: int) -> Field:
-    return Field(raw.name, raw.datatype, raw.shape, raw.dtype, end - raw.size, raw.size)
+def _field(raw: Input, start: int) -> Field:
+    return Field(raw.name, raw.datatype, raw.shape, raw.dtype, start + raw.header_size, raw.size)
