@@ -26,6 +26,12 @@ def waiting(server: Server, model: str) -> int:
     return next(each.waiting for each in server.version_reports() if each.name == model)
 
 
+def is_idle(server: Server, model: str) -> bool:
+    """Whether no instance of that model executes."""
+    report = next(each for each in server.version_reports() if each.name == model)
+    return not any(instance.busy_seconds for instance in report.instances)
+
+
 def in_flight(server: Server, model: str) -> int:
     """How many requests wait for that model or are executed by it."""
     return next(each.outstanding for each in server.version_reports() if each.name == model)
@@ -171,13 +177,16 @@ async def test_a_ring_of_streams_is_refused(calling: Calling) -> None:
 
 
 async def test_calls_of_an_execution_that_goes_on_in_the_background_are_followed(calling: Calling) -> None:
-    """A decoupled model returns and calls from a thread: its place is free, and takes the call that it makes."""
+    """A decoupled model returns and calls from a thread: its instance is free, and takes the call that it makes."""
     errors: list[NaiadError] = []
+    loop = asyncio.get_running_loop()
 
     def goes_on(batch: Batch, models: ModelCalls) -> Answer:
         sender, depth = batch.sender(0), value_of(batch)
 
         def later() -> None:
+            # the check of a call takes an execution that returns only after it for one that waits
+            asyncio.run_coroutine_threadsafe(until(lambda: is_idle(server, "m")), loop).result()
             try:
                 values = [value(response) for response in models.stream(request("m", depth - 1))] if depth else []
             except NaiadError as error:
