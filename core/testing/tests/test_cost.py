@@ -22,7 +22,7 @@ def test_a_decoder_that_copies_the_rest_for_each_part_is_not_linear():
             text = text[64:]
 
     with pytest.raises(AssertionError, match="not linear"):
-        check_cost(decode, partial(bytes.__mul__, bytes(64)), _SIZE // 16, bytes_per_byte=40, longest_turn=60)
+        check_cost(decode, partial(bytes.__mul__, bytes(64)), _SIZE // 40, bytes_per_byte=40, longest_turn=60)
 
 
 def test_a_decoder_that_keeps_the_loop_too_long_fails():

@@ -116,7 +116,7 @@ def test_binary_strings(inference):
         front, _, rest = body.partition(b"#")
         return await inference.decode_large(RequestHead("m", header_length=len(front)), front, rest)
 
-    check_cost(decode, input_of, 150_000, bytes_per_byte=20)
+    check_cost(decode, input_of, 60_000, bytes_per_byte=20)
 
 
 def test_a_body_for_an_unknown_model_is_not_decoded(fake_server, infer_json):
@@ -150,7 +150,7 @@ def test_a_generate_request_of_many_members(inference):
         return b"{%b}" % b",".join(b'"k%d":1' % number for number in range(size // 10))
 
     check_cost(
-        lambda body: inference.decode_large_generate(RequestHead("m"), body), input_of, 100_000, bytes_per_byte=60
+        lambda body: inference.decode_large_generate(RequestHead("m"), body), input_of, 70_000, bytes_per_byte=60
     )
 
 
@@ -197,10 +197,11 @@ def test_the_document_of_settings_regions_and_the_index(value, last):
     def input_of(size):
         return b'{"a":[%b%b]}' % (value * (size // len(value) - 20), last)
 
-    check_cost(decode, input_of, MAX_BYTES // 2, bytes_per_byte=80)
+    check_cost(decode, input_of, MAX_BYTES // 4, bytes_per_byte=80)
 
 
 def test_a_compressed_body_of_nothing_but_lists(infer_json):
+    """Its cost grows with the lists: compressed, four times as many are three times the bytes."""
     compressed = cache(gzip.compress)
 
     def input_of(size):
@@ -208,18 +209,17 @@ def test_a_compressed_body_of_nothing_but_lists(infer_json):
         compressed(numbers)
         return numbers
 
-    async def decode(
-        numbers,
-    ):  # its cost grows with these: compressed, twice as many are one and a half times the bytes
+    async def decode(numbers):
         return await infer_json(await asyncio.to_thread(decompress, compressed(numbers), "gzip", LIMIT))
 
     check_cost(decode, input_of, 100_000, bytes_per_byte=30)
 
 
 def test_a_chunk_for_every_byte():
-    def read(content):
+    async def read(content):
         reader = ChunkReader(LIMIT)
         for begin in range(0, len(content), LONGEST_HEAD):
             reader.feed(memoryview(content)[begin : begin + LONGEST_HEAD])
+            await asyncio.sleep(0)  # each read from a socket has a turn of the loop
 
     check_cost(read, lambda size: b"1\r\na\r\n" * (size // 6), LONGEST_HEAD, bytes_per_byte=2)
