@@ -6,6 +6,7 @@ body is still to come, or None if bytes are missing. A small body after a refuse
 once, without a body. A large body is received straight into its own memory and not copied again.
 """
 
+import re
 import sys
 from dataclasses import dataclass
 from enum import Enum
@@ -34,6 +35,8 @@ _MOST_SKIPPED = 65536
 _RESERVED_AT_ONCE = 1 << 18
 """A body is reserved this many bytes ahead of those that have arrived: a head alone reserves little."""
 _END_OF_HEAD = b"\r\n\r\n"
+_BARE_NEWLINE = re.compile(rb"[^\r\n](?:\r\n)?\n")
+"""A line of a head, or the empty line after it, that ends with LF alone. Empty lines before the request line may."""
 
 
 class Signal(Enum):
@@ -134,6 +137,7 @@ class RequestReader:
         if not self.kept:
             return None
         if self.begun is None and self.kept.find(_END_OF_HEAD, self._searched) < 0:
+            _check_line_ends(self.kept, self._searched, len(self.kept))
             self._searched = max(0, len(self.kept) - len(_END_OF_HEAD) + 1)
             if len(self.kept) > LONGEST_HEAD:
                 raise _long_head()
@@ -186,6 +190,7 @@ class RequestReader:
         start = self._skip_newlines(content, end) if content[0] in b"\r\n" else 0
         border = content.find(_END_OF_HEAD, start, end)
         if border < 0:
+            _check_line_ends(content, start, end)
             return None, start
         begin = border + len(_END_OF_HEAD)
         if begin - start > LONGEST_HEAD:
@@ -256,6 +261,12 @@ class RequestReader:
     def _complete(self, message: Message) -> Message:
         self.begun = None
         return message
+
+
+def _check_line_ends(content: bytearray, start: int, end: int) -> None:
+    """Raise HttpError for a line of an incomplete head that ends with LF alone: its end would be waited for in vain."""
+    if _BARE_NEWLINE.search(content, start, end) is not None:
+        raise HttpError(400, "a line of the request line and headers ends with LF alone; end each with CR and LF")
 
 
 def _long_head() -> HttpError:

@@ -156,6 +156,36 @@ def test_what_is_no_http_is_refused_and_the_connection_ended(connection, fake_se
     assert fake_server.calls == []
 
 
+BARE_NEWLINES = {
+    "all": b"POST / HTTP/1.1\nHost: h\nContent-Length: 0\n\n",
+    "of the request line": b"GET / HTTP/1.1\nHost: h\r\n",
+    "of the last header": HEAD + b"Host: h\n",
+    "of the empty line": HEAD + b"Host: h\r\n\n",
+}
+
+
+@pytest.mark.parametrize("content", BARE_NEWLINES.values(), ids=BARE_NEWLINES.keys())
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_a_head_whose_lines_end_without_cr_is_refused_without_waiting_for_more(connection, fake_server, content, size):
+    for start in range(0, len(content), size):
+        connection.send(content[start : start + size])
+
+    (answer,) = connection.answers()
+    assert (answer.status, answer.headers["connection"], fake_server.calls) == (400, "close", [])
+    assert "end each with CR and LF" in json.loads(answer.body)["error"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_empty_lines_before_a_request_may_end_without_cr(connection, fake_server, infer, size):
+    fake_server.at_once = True
+    content = b"\n\r\n\n" + infer() + b"\n\n" + infer()
+
+    for start in range(0, len(content), size):
+        connection.send(content[start : start + size])
+
+    assert [answer.status for answer in connection.answers()] == [200, 200]
+
+
 @pytest.mark.parametrize("length", [0, 1, len(GOOD) - 1])
 def test_what_is_behind_a_body_that_is_cut_off_by_its_length_is_no_request(connection, fake_server, length):
     connection.send(post(GOOD + b"\r\n\r\n", length=length))
