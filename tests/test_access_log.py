@@ -66,6 +66,27 @@ def test_generate_and_what_is_no_request_to_a_model_have_lines_too(serve: "Serve
     assert lines[1]["sent_bytes"] > 0
 
 
+def test_a_request_that_is_no_inference_has_the_model_and_the_trace_that_it_names(
+    serve: "Serve", tmp_path: Path
+) -> None:
+    write_model(tmp_path, "an echo", ECHO)
+    server = serve("--access-log=json", tmp_path, frontends=["http"])
+    url, trace = f"{server.url}/v2", "0af7651916cd43dd8448eb211c80319c"
+
+    ask(f"{url}/models/an%20echo", traceparent=f"00-{trace}-b7ad6b7169203331-01")
+    ask(f"{url}/models/an%20echo/versions/1/config")
+    ask(f"{url}/models/stats")
+    ask(f"{url}/repository/models/an%20echo/unload", {})
+
+    lines = [access_of(server) for _ in range(4)]
+    assert [(line["model"], line["version"], line["trace_id"]) for line in lines] == [
+        ("an echo", None, trace),
+        ("an echo", 1, None),
+        (None, None, None),
+        ("an echo", None, None),
+    ]
+
+
 def test_a_compressed_request_has_the_times_of_its_model(serve: "Serve", tmp_path: Path) -> None:
     write_model(tmp_path, "echo", ECHO)
     server = serve("--access-log=json", tmp_path, frontends=["http"])
@@ -144,6 +165,7 @@ def test_calls_and_requests_of_streams_over_grpc_have_lines(serve: "Serve", tmp_
     tensor.set_data_from_numpy(np.ones(1, np.float32))
     with triton_grpc.InferenceServerClient(f"127.0.0.1:{port}") as client:
         client.is_server_ready()
+        client.get_model_metadata("echo", "1")
         client.infer("echo", [tensor], request_id="one")
         with pytest.raises(triton_grpc.InferenceServerException):
             client.infer("missing", [tensor])
@@ -151,15 +173,17 @@ def test_calls_and_requests_of_streams_over_grpc_have_lines(serve: "Serve", tmp_
         client.async_stream_infer("echo", [tensor], request_id="two")
         client.stop_stream()
 
-    lines = [access_of(server) for _ in range(4)]
+    lines = [access_of(server) for _ in range(5)]
 
     assert [(line["operation"], line["model"], line["id"], line["status"]) for line in lines] == [
         ("ServerReady", None, None, "OK"),
+        ("ModelMetadata", "echo", None, "OK"),
         ("ModelInfer", "echo", "one", "OK"),
         ("ModelInfer", "missing", None, "NOT_FOUND"),
         ("ModelStreamInfer", "echo", "two", "OK"),
     ]
-    assert all(line["version"] == 1 and line["batch_size"] == 1 for line in (lines[1], lines[3]))
+    assert all(line["version"] == 1 and line["batch_size"] == 1 for line in (lines[2], lines[4]))
+    assert lines[1]["version"] == 1
     assert all(re.fullmatch(r"127\.0\.0\.1:\d+", line["peer"]) for line in lines)
 
 

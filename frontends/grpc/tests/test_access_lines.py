@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from naiad.types import Request
 from naiad_grpc.access_lines import Line, Lines
 from naiad_kit.access_log import AccessLog
 
@@ -37,6 +38,7 @@ class Context:
 )
 def test_a_call_that_is_cancelled_at_its_deadline_is_late(elapsed: float, remaining: float, status: str) -> None:
     lines = Lines(AccessLog("text", lambda _: None))
-    line = Line(lines, Context(remaining), "ModelInfer", 0, monotonic_ns() - int(elapsed * 1e9))
+    request = Request("m", {}, received_ns=monotonic_ns() - int(elapsed * 1e9))
+    line = Line(lines, Context(remaining), "ModelInfer", 0, request)
 
     assert line.cancellation() == status

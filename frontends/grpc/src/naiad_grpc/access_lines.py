@@ -7,20 +7,25 @@ from functools import partial
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
+from google.protobuf.message import DecodeError
+
 from naiad.errors import NaiadError
 from naiad.types import Request, Response
 from naiad_grpc.codec import ResponseForm
 from naiad_grpc.inference_intake import CallContext, peer_and_trace_of
+from naiad_grpc.named_models import NamedModel, named_model
 from naiad_grpc.service.operations import Operation, RpcResult, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, code_of
 from naiad_grpc.streaming_requests import Call, Outcome, StreamRequest, cancel
 from naiad_kit.access_lines import Form, LoggedClient
 from naiad_kit.access_log import AccessLog, access_log_of
+from naiad_kit.buffers import total_size
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
 
 _KEPT = 1024
+_LONG = 65536
 _OK, _CANCELLED, _LATE = Code.OK.name, Code.CANCELLED.name, Code.DEADLINE_EXCEEDED.name
 
 _EARLY = 0.05
@@ -46,15 +51,18 @@ class Lines:
         """The operation with a line for each call."""
         name = operation.path.rpartition("/")[2]
         if isinstance(operation, UnaryOperation):
-            return replace(operation, answer=partial(self._answer, name, operation.answer))
+            return replace(operation, answer=partial(self._answer, name, named_model(operation.path), operation.answer))
         return replace(operation, answer=partial(self._answer_stream, name, operation.answer))
 
-    def write(self, line: "Line", status: str, sent: int, version: int = 0) -> None:
-        """Log the end of a line; without a `version`, which answered, it has the one that the request asked for."""
+    def write(self, line: "Line", status: str, sent: int, version: int = 0, model: str = "") -> None:
+        """Log the end of a line; `model` and `version` are those of a call without a request.
+
+        Without a `version`, which answered, the line of a request has the one that it asked for.
+        """
         peer, traceparent = peer_and_trace_of(line.context)
         client = self._clients.get(peer) or self._new_client(peer)
         request, call = line.request, line.call
-        model = request_id = ""
+        request_id = ""
         if request is not None:
             model, version, request_id = request.model_name, version or request.version, request.id
         key = line.method, model, version, request_id, status, line.received, sent, traceparent
@@ -67,7 +75,14 @@ class Lines:
         client = self._clients[peer] = _Client(_address(peer))
         return client
 
-    async def _answer(self, method: str, answer: Callable[[bytes, Any], Any], message: bytes, context: Any) -> bytes:
+    async def _answer(
+        self,
+        method: str,
+        named: NamedModel | None,
+        answer: Callable[[bytes, Any], Any],
+        message: bytes,
+        context: Any,
+    ) -> bytes:
         if not self._access.enabled:
             plain: bytes = await answer(message, context)
             return plain
@@ -80,7 +95,8 @@ class Lines:
             status = _status_of(error)
             raise
         finally:
-            self.write(line, status or line.cancellation(), sent)
+            model, version = _model_of(named, message)
+            self.write(line, status or line.cancellation(), sent, version, model)
 
     async def _answer_stream(
         self, method: str, answer: Callable[..., Any], messages: AsyncIterator[bytes], context: Any
@@ -130,14 +146,16 @@ class Line:
 
     __slots__ = ("_lines", "began_ns", "call", "context", "method", "over", "received", "request")
 
-    def __init__(self, lines: Lines, context: CallContext, method: str, received: int, began_ns: int = 0) -> None:
-        """It began at `began_ns`, or now."""
+    def __init__(
+        self, lines: Lines, context: CallContext, method: str, received: int, request: Request | None = None
+    ) -> None:
+        """It began when the request was received, without one now."""
         self._lines = lines
         self.context = context
         self.method = method
         self.received = received
-        self.began_ns = began_ns or monotonic_ns()
-        self.request: Request | None = None
+        self.began_ns = monotonic_ns() if request is None else request.received_ns
+        self.request = request
         self.call: Call | None = None
         self.over = False
 
@@ -146,7 +164,7 @@ class Line:
         if isinstance(result, RpcError):
             self._lines.write(self, result.code.name, 0, getattr(outcome, "version", 0))
         else:
-            self._lines.write(self, _OK, sum(map(len, result)), outcome.version)  # type: ignore[union-attr]
+            self._lines.write(self, _OK, total_size(result), outcome.version)  # type: ignore[union-attr]
 
     def cancel(self) -> None:
         """Cancel the request, and log it as cancelled, unless it was answered before."""
@@ -181,8 +199,7 @@ class LoggedStreamRequest(StreamRequest):
     ) -> None:
         super().__init__(on_outcome, request, form, size, decoupled)
         self._lines = lines
-        self._line = Line(lines, context, "ModelStreamInfer", size, request.received_ns)
-        self._line.request = request
+        self._line = Line(lines, context, "ModelStreamInfer", size, request)
         self._sent = 0
         self._status = _OK
         self._version = 0
@@ -219,6 +236,14 @@ def lines_of(server: "ServerApi") -> Lines | None:
     """What writes the lines of a server, None without an access log."""
     access = access_log_of(server)
     return None if access is None else Lines(access)
+
+
+def _model_of(named: NamedModel | None, message: bytes) -> tuple[str, int]:
+    """The model that a message names, and its version; those of a long one, with the files of a model, are not read."""
+    try:
+        return ("", 0) if named is None or len(message) > _LONG else named.read(message)
+    except DecodeError:
+        return "", 0
 
 
 def _address(peer: str) -> str:

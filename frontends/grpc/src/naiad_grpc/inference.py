@@ -18,7 +18,7 @@ from naiad_grpc.streaming import InferStream
 from naiad_grpc.streaming_loop import run_stream
 from naiad_grpc.streaming_requests import StreamRequest, cancel
 from naiad_grpc.trace_attributes import status_attributes
-from naiad_kit.buffers import Buffer
+from naiad_kit.buffers import Buffer, total_size
 from naiad_kit.explaining import EXPLAIN, encoded_twice
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.forwarding import HeaderForwarding
@@ -76,19 +76,18 @@ class Inference:
         `decoded` is the request of a large message. Returns a function that cancels the request; it may be called
         after the result.
         """
-        request: Request | None = None
-        line = None if self._lines is None else Line(self._lines, context, "ModelInfer", len(message))
+        request, line, lines = None, None, self._lines
         try:
             request, form = self._intake.read(message, self._intake.caller(context, "ModelInfer"), decoded)
-            if line is not None:
-                line.request = request
+            if lines is not None:
+                line = Line(lines, context, "ModelInfer", len(message), request)
             call = self._server.submit(request, partial(self._deliver, request, form, answered, line))
         except Exception as error:  # noqa: BLE001 - a bug must not leave the client waiting
             if request is None:
                 refusal = rpc_error(error, request_id_of(message))
                 answered(refusal)
-                if line is not None:
-                    line.answered(error, refusal)
+                if lines is not None:
+                    Line(lines, context, "ModelInfer", len(message)).answered(error, refusal)
             else:
                 self._deliver(request, form, answered, line, error)
             return _nothing
@@ -167,7 +166,7 @@ class Inference:
             if outcome.parameters and EXPLAIN in outcome.parameters:
                 return encoded_twice(outcome, partial(encoder.encode, outcome, form))
             message = encoder.encode(outcome, form)
-            size = sum(map(len, message))
+            size = total_size(message)
             return message if size <= self._most else too_long(size, self._most, request.id)
         except TakesLong:
             raise

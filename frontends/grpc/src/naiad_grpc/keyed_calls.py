@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
@@ -10,7 +10,7 @@ from naiad.types import Request
 from naiad_grpc.admission import refused_key
 from naiad_grpc.codec import ResponseForm
 from naiad_grpc.inference_intake import CallContext, Caller, Decoded, Intake
-from naiad_grpc.messages import SERVICE, rpcs
+from naiad_grpc.named_models import NamedModel, named_model
 from naiad_grpc.service.operations import Operation, UnaryOperation
 from naiad_kit.frontends.api_keys import ApiKeys, api_keys_of, credential_of
 from naiad_kit.frontends.codec_threads import CodecThreads
@@ -18,17 +18,6 @@ from naiad_kit.frontends.forwarding import HeaderForwarding
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
-
-_MODEL_FIELDS = {
-    "ModelReady": "name",
-    "ModelMetadata": "name",
-    "ModelConfig": "name",
-    "ModelStatistics": "name",
-    "RepositoryModelLoad": "model_name",
-    "RepositoryModelUnload": "model_name",
-    "TraceSetting": "model_name",
-}
-"""The field of each RPC's request that names its model; the others name none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +71,16 @@ def keyed(operation: Operation, keys: ApiKeys) -> Operation:
     """The RPC with a check of the key for the model that its message names. Streams other than inference name none."""
     if not isinstance(operation, UnaryOperation):
         return operation
-    name = operation.path.rpartition("/")[2]
-    field = _MODEL_FIELDS.get(name, "") if operation.path == f"/{SERVICE}/{name}" else ""
-    request = next((rpc.request for rpc in rpcs() if rpc.path == operation.path), None)
-    return replace(operation, answer=partial(_answer, operation, keys, request, field))
+    return replace(operation, answer=partial(_answer, operation, keys, named_model(operation.path)))
 
 
 async def _answer(
-    operation: UnaryOperation, keys: ApiKeys, request: Any, field: str, message: bytes, context: CallContext
+    operation: UnaryOperation, keys: ApiKeys, named: NamedModel | None, message: bytes, context: CallContext
 ) -> bytes:
-    model = ""
-    if field:
-        try:
-            model = getattr(request.FromString(message), field)
-        except DecodeError:
-            return await operation.answer(message, context)  # raises, with the reason
+    try:
+        model = "" if named is None else named.read(message)[0]
+    except DecodeError:
+        return await operation.answer(message, context)  # raises, with the reason
     refusal = keys.refusal(_credential(context), operation.api, model)
     if refusal is not None:
         raise refused_key(refusal)

@@ -1,8 +1,10 @@
 """HTTP connection that writes a line of the access log for each request; others know nothing of that log."""
 
 import asyncio
+import re
 from time import monotonic_ns
 from typing import Any
+from urllib.parse import unquote
 
 from naiad.types import Request
 from naiad_http.codec import Encoded
@@ -17,6 +19,12 @@ from naiad_kit.access_lines import Form, LoggedClient
 from naiad_kit.access_log import AccessLog, address_of
 
 _CLIENT_CLOSED = 499
+
+_OF_MODEL = re.compile(
+    rb"/v2/models/(?!stats$)(?P<model>[^/]+)(?:/versions/(?P<version>[0-9]{1,18}))?(?:/.*)?"
+    rb"|/v2/repository/models/(?P<loaded>.+)/(?:un)?load"
+)
+"""The other paths that name a model; `/v2/models/stats` has the counters of all."""
 
 
 class LoggedProtocol(HttpProtocol):
@@ -119,15 +127,26 @@ class _Client(LoggedClient):
         self.key = key
 
     def _describe(self, form: Form, head: HttpHead | None, version: int) -> str:
-        model = None if head is None else head.request_head
-        self.trace = form.trace("" if model is None else model.traceparent)
+        if head is None:
+            self.trace = form.trace("")
+            return form.caller(self.peer, "http", "", "", version)
+        if head.request_head is not None:
+            model, version_in_path = head.request_head.model_name, head.request_head.version
+            self.trace = form.trace(head.request_head.traceparent)
+        else:
+            model, version_in_path = _named_model(head.path)
+            self.trace = form.trace(dict(head.headers).get(b"traceparent", b"").decode("latin-1").strip())
         return form.caller(
-            self.peer,
-            "http",
-            "" if head is None else f"{head.method} {head.path.decode('latin-1')}",
-            "" if model is None else model.model_name,
-            version or (0 if model is None else model.version),
+            self.peer, "http", f"{head.method} {head.path.decode('latin-1')}", model, version or version_in_path
         )
+
+
+def _named_model(path: bytes) -> tuple[str, int]:
+    """The model that a path other than those of inference names, "" for none, and its version, 0 for none."""
+    parts = _OF_MODEL.fullmatch(path)
+    if parts is None:
+        return "", 0
+    return unquote((parts["model"] or parts["loaded"]).decode("latin-1"), errors="replace"), int(parts["version"] or 0)
 
 
 class _NotingSink:

@@ -13,7 +13,7 @@ from naiad_grpc.statuses import Code, RpcError, rpc_error
 from naiad_grpc.wire import answers
 from naiad_grpc.wire.heads import CallHead
 from naiad_grpc.wire.message_reader import PREFIX, PREFIX_BYTES, Framed, prefix
-from naiad_kit.buffers import Buffer
+from naiad_kit.buffers import Buffer, total_size
 
 
 class UnaryCall(Call):
@@ -124,13 +124,13 @@ class UnaryCall(Call):
         elif connection.context.level and self._encoding():
             self._compress(result, partial(self._respond, answers.head(self._encoding())))
         else:
-            size = sum(map(len, result))
+            size = total_size(result)
             connection.respond(self._id, answers.HEAD, [prefix(size), *result], size + PREFIX_BYTES)
             self._cancel = None
             self._end()
 
     def _respond(self, head: bytes, content: list[Buffer]) -> None:
-        self._send(head, content, sum(map(len, content)))
+        self._send(head, content, total_size(content))
 
     def _send(self, head: bytes, content: list[Buffer], size: int) -> None:
         self._cancel = None
