@@ -23,7 +23,7 @@ _NOT_CACHED = "without those that a cache answered"
 EXECUTED = (
     FamilyText("nv_inference_request_success", "counter", "Requests that were answered, of any batch size"),
     FamilyText("nv_inference_count", "counter", f"Inferences, the batch sizes added up, {_NOT_CACHED}"),
-    FamilyText("nv_inference_exec_count", "counter", f"Executions of the model, one a batch, {_NOT_CACHED}"),
+    FamilyText("nv_inference_exec_count", "counter", f"Executions of the model, one per batch, {_NOT_CACHED}"),
 )
 
 FAILURE = FamilyText("nv_inference_request_failure", "counter", "Requests that failed, of any batch size, by reason")
