@@ -90,6 +90,7 @@ class AsgiCycle:
         self._keep_alive = keep_alive
         self._on_response: Callable[[], None] | None = on_response
         self._started = False
+        self._head = b""  # of the response, until it is written with the begin of the body
         self._complete = False
         self._chunked = False
         self._remaining = 0  # bytes of the body by the response's Content-Length
@@ -114,9 +115,10 @@ class AsgiCycle:
             self._on_response = None  # which refers to the connection
 
     async def _fail(self) -> None:
-        if self._started:
+        if self._started and not self._head:
             self._transport.close()
             return
+        self._started, self._head = False, b""
         headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(_FAILED))]
         headers.append((b"connection", b"close"))
         await self._send({"type": "http.response.start", "status": 500, "headers": headers})
@@ -163,20 +165,23 @@ class AsgiCycle:
             self._chunked = True
             content.append(b"transfer-encoding: chunked\r\n")
         self._started, self.status = True, status
-        self._transport.write(b"".join((*content, b"\r\n")))
+        self._head = b"".join((*content, b"\r\n"))
 
     def _write_body(self, body: bytes, has_more: bool) -> None:
-        self.sent += len(body)
+        content = [self._head]
         if self._scope["method"] == "HEAD":
             self._remaining = 0
         elif self._chunked:
-            chunk = (b"%x\r\n" % len(body), body, b"\r\n") if body else ()
-            self._transport.write(b"".join(chunk if has_more else (*chunk, b"0\r\n\r\n")))
+            content += (b"%x\r\n" % len(body), body, b"\r\n") if body else ()
+            content += () if has_more else (b"0\r\n\r\n",)
         else:
             self._remaining -= len(body)
             if self._remaining < 0 or (self._remaining and not has_more):
                 raise RuntimeError("the response's body is not as long as its Content-Length")
-            self._transport.write(body)
+            content.append(body)
+        self.sent += len(body)
+        self._head = b""
+        self._transport.writelines(content)
         if has_more:
             return
         self._complete = True

@@ -10,14 +10,16 @@ from naiad_http.incoming import Message
 
 
 class Transport:
-    """Records what is written and whether the connection was closed."""
+    """Records what is written, in how many writes, and whether the connection was closed."""
 
     def __init__(self):
         self.content = b""
+        self.writes = 0
         self.closed = False
 
-    def write(self, content):
-        self.content += content
+    def writelines(self, buffers):
+        self.content += b"".join(buffers)
+        self.writes += 1
 
     def close(self):
         self.closed = True
@@ -128,10 +130,13 @@ def test_a_connection_that_is_not_kept_is_closed_after_the_response(keep_alive, 
         answer(b"x", headers=[(b"a", b"b\r\nset-cookie: c")]),
         answer(b"x", headers=[(b"a b", b"c")]),
         lambda *_: asyncio.sleep(0),
+        answer(b"ab", headers=[(b"content-length", b"3")]),
+        answer(b"abcd", headers=[(b"content-length", b"3")]),
+        answer(headers=[(b"content-length", b"3")]),
     ],
-    ids=["value", "name", "no response"],
+    ids=["value", "name", "no response", "short", "long", "no body"],
 )
-def test_an_application_that_fails_before_its_response_is_answered_with_500(application):
+def test_an_application_that_fails_before_the_body_of_its_response_is_answered_with_500(application):
     transport, responses = run(application)
 
     assert transport.content.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
@@ -139,8 +144,15 @@ def test_an_application_that_fails_before_its_response_is_answered_with_500(appl
     assert (transport.closed, responses) == (True, 1)
 
 
-@pytest.mark.parametrize("body", [b"ab", b"abcd"])
-def test_a_body_of_another_length_than_announced_closes_the_connection(body):
-    transport, responses = run(answer(body, headers=[(b"content-length", b"3")]))
+@pytest.mark.parametrize("last", [b"b", b"bcd"])
+def test_a_body_of_another_length_than_announced_closes_the_connection(last):
+    transport, responses = run(answer(b"a", last, headers=[(b"content-length", b"3")]))
 
+    assert transport.content.endswith(b"\r\n\r\na")
     assert (transport.closed, responses) == (True, 0)
+
+
+def test_the_head_is_written_with_the_begin_of_the_body():
+    transport, _ = run(answer(b"abc", headers=[(b"content-length", b"3")]))
+
+    assert transport.writes == 1
