@@ -9,6 +9,7 @@ import pytest
 from naiad_custom.triton.replies import reply_of
 from naiad_custom.triton.response import InferenceResponse
 from naiad_custom.triton.tensor import Tensor
+from naiad_tensors.laid_out import Field, InputLayout, LaidOutInputs
 
 KEEPS = {
     "a bytearray": ("bytearray(8)", "np.frombuffer(self.kept, np.int64)", "self.kept[:] = number.tobytes()"),
@@ -22,8 +23,26 @@ KEEPS = {
 }
 
 
+@pytest.fixture(params=["writable", "read-only", "bytes"])
+def integer(request, batch_of):
+    """Make a batch of one request whose input X is that number, as a tensor or still as the bytes of its request."""
+
+    def make(number):
+        batch = batch_of({"X": [number]}, batching=False)
+        (one,) = batch.requests
+        if request.param == "read-only":
+            one.inputs["X"].payload.flags.writeable = False
+        elif request.param == "bytes":
+            dtype = np.dtype(np.int64)
+            layout = InputLayout([Field("X", "INT64", (1,), dtype, 3, 8)])
+            one.inputs = LaidOutInputs(layout, b"head" + np.int64(number).tobytes(), 1)
+        return batch
+
+    return make
+
+
 @pytest.mark.parametrize("kept", KEEPS)
-def test_a_triton_model_that_refills_what_it_keeps_does_not_change_its_last_answer(folder, batch_of, kept):
+def test_a_triton_model_that_refills_what_it_keeps_does_not_change_its_last_answer(folder, integer, kept):
     first, answer, fill = KEEPS[kept]
     folder.write_triton(
         f"""number = pb_utils.get_input_tensor_by_name(requests[0], "X").as_numpy()
@@ -35,13 +54,13 @@ return [pb_utils.InferenceResponse([answer])]"""
     )
     instance = folder.instance()
 
-    one = instance.execute(batch_of({"X": [1]}, batching=False))[0].outputs["Y"]
-    two = instance.execute(batch_of({"X": [2]}, batching=False))[0].outputs["Y"]
+    one = instance.execute(integer(1))[0].outputs["Y"]
+    two = instance.execute(integer(2))[0].outputs["Y"]
 
     assert (one.item(), two.item()) == (1, 3 if "input" in kept else 2)
 
 
-def test_a_triton_model_hands_back_its_input_and_a_fresh_result_without_a_copy(folder, batch_of):
+def test_a_triton_model_hands_back_its_input_and_a_fresh_result_without_a_copy(folder, integer):
     folder.write_triton(
         """number = pb_utils.get_input_tensor_by_name(requests[0], "X").as_numpy()
 ADDRESSES.append(number.ctypes.data)
@@ -54,10 +73,7 @@ def fresh():
 """,
     )
     instance = folder.instance()
-    request = batch_of({"X": [1]}, batching=False)
-    request.requests[0].inputs["X"].payload.flags.writeable = False
-
-    outputs = instance.execute(request)[0].outputs
+    outputs = instance.execute(integer(1))[0].outputs
 
     addresses = sys.modules[type(instance._model).__module__].ADDRESSES
     assert [outputs["Y"].ctypes.data, outputs["Z"].ctypes.data] == addresses
@@ -91,7 +107,7 @@ def test_a_tensor_that_a_model_keeps_is_sent_without_a_copy_and_written_to_as_a_
     assert kept.as_numpy().tolist() == [2] * 16
 
 
-def test_an_input_that_is_handed_back_is_copied_where_the_model_keeps_its_tensor(folder, batch_of):
+def test_an_input_that_is_handed_back_is_copied_where_the_model_keeps_its_tensor(folder, integer):
     folder.write_triton(
         """tensor = pb_utils.get_input_tensor_by_name(requests[0], "X")
 if hasattr(self, "kept"):
@@ -100,7 +116,7 @@ self.kept = tensor
 return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", tensor.as_numpy())])]"""
     )
     instance = folder.instance()
-    batches = [batch_of({"X": [number]}, batching=False) for number in (1, 2)]
+    batches = [integer(number) for number in (1, 2)]
 
     answers = [instance.execute(batch)[0].outputs["Y"] for batch in batches]
 

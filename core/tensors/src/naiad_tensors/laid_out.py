@@ -95,6 +95,11 @@ class LaidOutInputs(_LaidOut):
         self.start = start
         self._tensors = tensors
 
+    @property
+    def is_small(self) -> bool:
+        """Whether nobody has asked for a tensor yet, and a copy of all of them costs little."""
+        return self._tensors is None and self.layout.nbytes <= FEW_BYTES
+
     def _build(self) -> dict[str, Tensor]:
         tensors = {}
         content = self.content

@@ -12,6 +12,7 @@ from naiad_custom.triton.texts import text_of
 from naiad_tensors.datatypes import TENSOR_TYPES
 from naiad_tensors.devices import DeviceTensor
 from naiad_tensors.dlpack import HOST_TYPES, Capsule, as_bf16
+from naiad_tensors.laid_out import LaidOutInputs
 from naiad_tensors.tensors import Tensor as ProtocolTensor
 from naiad_tensors.tensors import bytes_array
 
@@ -128,8 +129,20 @@ def received(name: str, tensor: ProtocolTensor) -> Tensor:
 
 
 def received_tensors(inputs: Mapping[str, ProtocolTensor]) -> dict[str, Tensor]:
-    """The tensors of a request as a model sees them, by name."""
+    """The tensors of a request as a model sees them, by name.
+
+    Small ones are copied from the request's bytes at once, where models may write to them.
+    """
     tensors: dict[str, Tensor] = {}
+    if type(inputs) is LaidOutInputs and inputs.is_small:
+        content, offset = inputs.content, inputs.start
+        for name, datatype, shape, dtype, start, size in inputs.layout.fields:
+            start += offset
+            tensors[name] = each = _new(Tensor)
+            each._name = name
+            each._payload = _ndarray(shape, dtype, bytearray(content[start : start + size]))
+            each._datatype = datatype
+        return tensors
     for name, tensor in inputs.items():  # without a call for each: that costs as much as the rest
         tensors[name] = each = _new(Tensor)
         each._name = name
