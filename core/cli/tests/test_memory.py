@@ -1,11 +1,8 @@
 """Memory of a server process: returned to the system when idle, and when it has grown very much."""
 
-import ctypes
 from collections.abc import Callable
 
-import pytest
-
-from naiad_cli.memory import MemoryTrimmer, bound_allocator, resident_bytes, trimming_memory
+from naiad_cli.memory import MemoryTrimmer, resident_bytes, trimming_memory
 
 MIB = 2**20
 
@@ -18,8 +15,9 @@ class Process:
         self.in_flight = 0
         self.garbage = 0
         self.free = 0
+        self.seconds = 0.0
         self.events: list[str] = []
-        self.trimmer = MemoryTrimmer(self.read, lambda: self.in_flight > 0, self.collect, self.trim)
+        self.trimmer = MemoryTrimmer(self.read, lambda: self.in_flight > 0, self.collect, self)
 
     def read(self) -> int:
         return self.resident * MIB
@@ -29,7 +27,7 @@ class Process:
         self.resident -= self.garbage
         self.garbage = 0
 
-    def trim(self) -> None:
+    def give_back(self) -> None:
         self.events.append("trim")
         self.resident -= self.free
         self.free = 0
@@ -37,6 +35,14 @@ class Process:
     def collects_in_next_check(self) -> bool:
         before = self.events.count("collect")
         return self.check(1).count("collect") > before
+
+    def grow_each_ten_seconds(self, second: int) -> None:
+        if second % 10 == 5:
+            self.resident, self.free = 400, 300
+
+    def trims_in_next_check(self) -> bool:
+        before = self.events.count("trim")
+        return self.check(1).count("trim") > before
 
     def check(self, times: int = 1) -> list[str]:
         for _ in range(times):
@@ -163,11 +169,52 @@ def test_a_busy_process_collects_only_when_it_has_grown_very_much() -> None:
     process = Process(100)
     process.in_flight = 1
     process.resident, process.garbage = 600, 500
-    assert process.check(100) == []
+    assert process.check(50) == []
 
     process.resident = 700
 
-    assert process.check(100) == ["collect"]
+    assert process.check(5) == ["collect"]
+
+
+def test_a_busy_process_gives_free_pages_back_once_though_the_growth_stays() -> None:
+    process = Process(100)
+    process.in_flight = 1
+    process.resident, process.free = 400, 40
+
+    assert process.check(300) == ["trim"]
+    assert process.resident == 360
+
+
+def test_a_busy_process_that_grows_all_the_time_gives_free_pages_back_once_a_minute() -> None:
+    process = Process(100)
+    process.in_flight = 1
+
+    moments = []
+    for second in range(1, 200):
+        process.grow_each_ten_seconds(second)
+        moments += [second] if process.trims_in_next_check() else []
+
+    assert moments == [60, 120, 180]
+
+
+def test_a_busy_process_gives_free_pages_back_more_seldom_the_longer_that_takes() -> None:
+    process = Process(100)
+    process.in_flight, process.seconds = 1, 0.1
+
+    moments = []
+    for second in range(1, 450):
+        process.grow_each_ten_seconds(second)
+        moments += [second] if process.trims_in_next_check() else []
+
+    assert moments == [200, 400]
+
+
+def test_a_busy_process_that_has_grown_little_keeps_its_free_pages() -> None:
+    process = Process(100)
+    process.in_flight = 1
+    process.resident, process.free = 185, 80
+
+    assert process.check(300) == []
 
 
 def test_a_process_that_was_busy_collects_when_it_is_idle_though_it_collected_before() -> None:
@@ -196,29 +243,3 @@ def test_the_care_looks_once_a_second_until_it_ends() -> None:
     assert [timer.seconds for timer in loop.timers] == [1.0] * 4
     assert loop.timers[-1].is_cancelled
     assert resident_bytes() > 10 * MIB
-
-
-class Library:
-    """The C library, whose `mallopt` keeps what it is called with."""
-
-    def __init__(self) -> None:
-        self.options: list[tuple[int, int]] = []
-
-    def mallopt(self, option: int, value: int) -> int:
-        self.options.append((option, value))
-        return 1
-
-
-@pytest.mark.parametrize(
-    ("name", "count"), [("PATH_OF_NOBODY", 2), ("MALLOC_TRIM_THRESHOLD_", 0), ("GLIBC_TUNABLES", 0)]
-)
-def test_the_allocator_is_bounded_unless_the_user_has_set_it_up(
-    monkeypatch: pytest.MonkeyPatch, name: str, count: int
-) -> None:
-    library = Library()
-    monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
-    monkeypatch.setattr("naiad_cli.memory.os.environ", {name: "1"})
-
-    bound_allocator()
-
-    assert library.options == [(-3, 8 * MIB), (-1, 16 * MIB)][:count]

@@ -2,29 +2,25 @@
 
 Requests are freed by reference counts. Collections are the safety net for cycles in the code of models and libraries,
 since `naiad serve` lets the collector run seldom. What large messages took would stay with glibc, in the arenas of many
-threads: see `bound_allocator`.
+threads: see `naiad_cli.allocator`.
 """
 
-import ctypes
 import gc
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from naiad_cli.allocator import FreePages
+
 SECONDS_BETWEEN = 1.0
 _FIRST_RETRY, _LAST_RETRY = 8, 512
 _MIB = 2**20
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_MMAP_BYTES = 8 * _MIB
-_TRIM_BYTES = 16 * _MIB
-"""So much may be free at the end of an arena before it is returned."""
-
-_SET_BY_USERS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
+_BETWEEN_BUSY_TRIMS = 60
+_SHARE_OF_BUSY_TRIMS = 2000
 
 
 @dataclass
@@ -40,6 +36,9 @@ class MemoryPolicy:
     trim_mark: int
     """Bytes after free pages were last given back."""
 
+    busy_trim_mark: int
+    """Bytes after a busy server last gave free pages back, or fewer since."""
+
     start: int
     """Bytes when the server had started, or fewer since."""
 
@@ -48,11 +47,16 @@ class MemoryPolicy:
         self.idle_mark = min(self.idle_mark, resident)
         self.mark = min(self.mark, resident)
         self.trim_mark = min(self.trim_mark, resident)
+        self.busy_trim_mark = min(self.busy_trim_mark, resident)
         self.start = min(self.start, resident)
 
     def must_trim(self, resident: int) -> bool:
         """Whether an idle server should give free pages back: a tenth and 16 MiB more than after the last time."""
         return resident > self.trim_mark * 1.1 + 16 * _MIB
+
+    def may_trim_busy(self, resident: int) -> bool:
+        """Whether a busy server should give free pages back: a quarter and 64 MiB more than after it last did."""
+        return resident > self.busy_trim_mark * 1.25 + 64 * _MIB
 
     def must_collect_idle(self, resident: int) -> bool:
         """Whether an idle server should collect: a quarter and 64 MiB more than after its last collection."""
@@ -88,6 +92,35 @@ class Retries:
         return True
 
 
+class BusyTrims:
+    """When a busy server that has grown gives free pages back: once a minute at most, and for a 2000th of the time.
+
+    Requests wait meanwhile: 100 MB that were free in pieces of 1 MB took 19 ms, and 1 GB took 112 ms.
+    """
+
+    def __init__(self) -> None:
+        self._checks = 0
+
+    def is_due(self, has_grown: bool, seconds: float) -> bool:
+        """Count a check, one second after the last; whether to trim now, if that took so many seconds the last time."""
+        self._checks += 1
+        if not has_grown or self._checks < max(_BETWEEN_BUSY_TRIMS, _SHARE_OF_BUSY_TRIMS * seconds):
+            return False
+        self._checks = 0
+        return True
+
+
+class Pages(Protocol):
+    """The free pages of the allocator; see `naiad_cli.allocator.FreePages`."""
+
+    seconds: float
+    """Processor time that giving them back took the last time."""
+
+    def give_back(self) -> object:
+        """Start to give them back to the system."""
+        ...
+
+
 class MemoryTrimmer:
     """Collects and trims when that is due. A server is idle when `has_work` is false now and was at the last check.
 
@@ -100,27 +133,28 @@ class MemoryTrimmer:
         read_resident: Callable[[], int],
         has_work: Callable[[], bool],
         collect: Callable[[], object],
-        trim: Callable[[], object],
+        pages: Pages,
     ) -> None:
         self._read_resident = read_resident
         self._has_work = has_work
         self._collect = collect
-        self._trim = trim
+        self._pages = pages
         self._has_trimmed = False
         self._was_idle = False
         self._retries = Retries()
+        self._busy_trims = BusyTrims()
         resident = read_resident()
-        self._policy = MemoryPolicy(idle_mark=resident, mark=resident, trim_mark=resident, start=resident)
+        self._policy = MemoryPolicy(resident, resident, resident, resident, resident)
 
     def check(self) -> None:
         """Collect and trim if that is due. For the event loop's thread, once a second."""
         resident, is_idle = self._read_resident(), not self._has_work()
         policy, stays_idle = self._policy, is_idle and self._was_idle
         self._was_idle = is_idle
+        if self._has_trimmed:
+            policy.trim_mark = policy.busy_trim_mark = resident
         if not is_idle:
             policy.trim_mark = policy.start
-        elif self._has_trimmed:
-            policy.trim_mark = resident
         self._has_trimmed = False
         policy.observe(resident)
         tries_again = stays_idle and self._retries.is_due(policy.is_large(resident))
@@ -130,9 +164,13 @@ class MemoryTrimmer:
         elif policy.must_collect_busy(resident):
             self._collect()
             policy.mark = self._read_resident()
-        if tries_again or (stays_idle and policy.must_trim(resident)):
-            self._trim()  # on a thread: the mark follows with the next check
+        must_trim = policy.must_trim(resident) if stays_idle else self._must_trim_busy(resident)
+        if tries_again or must_trim:
+            self._pages.give_back()  # on a thread: the marks follow with the next check
             self._has_trimmed = True
+
+    def _must_trim_busy(self, resident: int) -> bool:
+        return self._busy_trims.is_due(self._policy.may_trim_busy(resident), self._pages.seconds)
 
 
 class Timers(Protocol):
@@ -159,7 +197,7 @@ def trimming_memory(loop: Timers, has_work: Callable[[], bool]) -> Iterator[None
     except OSError:
         yield
         return
-    trimmer = MemoryTrimmer(resident_bytes, has_work, gc.collect, glibc_trim())
+    trimmer = MemoryTrimmer(resident_bytes, has_work, gc.collect, FreePages())
     timer: Cancellable | None = None
 
     def tick() -> None:
@@ -179,34 +217,3 @@ def resident_bytes() -> int:
     """The resident set size of this process. Raises OSError where the system does not say (proc(5), `statm`)."""
     pages = Path("/proc/self/statm").read_bytes().split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
-
-
-def glibc_trim() -> Callable[[], object]:
-    """Has glibc give its free pages back (`malloc_trim(3)`), on a thread: it takes 0.1 s and more for a gigabyte.
-
-    After 40 clients that left within 30 MB the process stayed at 118 MB, and is back at the 58 MB of its start. Other
-    allocators have no such function; then nothing is done.
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is None:
-        return lambda: None
-
-    def give_back() -> None:
-        threading.Thread(target=trim, args=(0,), name="naiad-trim", daemon=True).start()
-
-    return give_back
-
-
-def bound_allocator() -> None:
-    """Have glibc return large blocks to the system when they are freed, unless the environment sets it up (mallopt(3)).
-
-    By default the first freed block of 32 MB makes later ones come from arenas, one for each thread, which fragment:
-    four clients that sent 1 to 30 MB over HTTP and gRPC left 211 MB instead of 128. A message of 20 MB costs 40 to 50 %
-    more processor time that way, for its new pages; those below 8 MiB, which still come from the arenas, cost the same.
-    """
-    if any(name in os.environ for name in _SET_BY_USERS):
-        return
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
-    if set_option is not None:
-        set_option(_M_MMAP_THRESHOLD, _MMAP_BYTES)
-        set_option(_M_TRIM_THRESHOLD, _TRIM_BYTES)

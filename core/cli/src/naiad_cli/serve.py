@@ -155,7 +155,7 @@ def _serve(
     services: Sequence[Named],
 ) -> int:
     # the server is imported only now: --help and mistakes are answered at once
-    from naiad_cli.memory import bound_allocator
+    from naiad_cli.allocator import bound_allocator
     from naiad_cli.serving import serve
     from naiad_cli.stop_signals import ignore_termination
 
