@@ -1,7 +1,7 @@
 """Errors of model configurations, and those that every other distribution builds on.
 
 They stand here and not in the kernel because `naiad-config` and `naiad-tensors` are useful without it; `naiad.errors`
-has all of them.
+has all that callers tell apart.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,29 @@ class NaiadError(Exception):
     code: ClassVar[str] = "UNKNOWN"
     logged: bool = False
 
+    @property
+    def reason(self) -> str:
+        """The message, without words around it that repeat what a list of models says already."""
+        return str(self)
+
 
 class InvalidArgumentError(NaiadError):
     """The caller's request or configuration is wrong."""
 
     code = "INVALID_ARG"
+
+
+class LoadFailedError(InvalidArgumentError):
+    """A version of a model cannot be loaded. The message is that of Triton; `reason` is the version and the cause."""
+
+    def __init__(self, model: str, version: int, cause: NaiadError) -> None:
+        super().__init__(f"load failed for model '{model}': version {version} is at UNAVAILABLE state: {cause};")
+        self._reason = f"version {version}: {cause}"
+
+    @property
+    def reason(self) -> str:
+        """`version 1: ` and the cause."""
+        return self._reason
 
 
 class NotFoundError(NaiadError):

@@ -126,8 +126,9 @@ async def test_a_load_that_fails_says_why_and_leaves_others_alone(
         assert await value(server, "other") == 1
         (entry, _) = server.index()
 
-    reason = "load failed for model 'm': version 1 is at UNAVAILABLE state: ValueError: corrupt at byte 7;"
-    assert str(caught.value) == f"failed to load 'm', {reason}"
+    reason = "version 1: ValueError: corrupt at byte 7"
+    triton = "version 1 is at UNAVAILABLE state: ValueError: corrupt at byte 7;"
+    assert str(caught.value) == f"failed to load 'm', load failed for model 'm': {triton}"
     assert entry == IndexEntry("m", 1, "UNAVAILABLE", reason)
     assert f"model 'm' is UNAVAILABLE: {reason}" in caplog.messages
 

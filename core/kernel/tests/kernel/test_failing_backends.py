@@ -132,7 +132,7 @@ async def test_one_version_that_fails_fails_the_model_and_frees_the_others(tmp_p
 
     async with running(tmp_path, backend) as server:
         index = server.index()
-        with pytest.raises(ModelNotReadyError, match="version 2 is at UNAVAILABLE state: ValueError: corrupt"):
+        with pytest.raises(ModelNotReadyError, match="version 2: ValueError: corrupt"):
             await server.infer(request("m", 1))
 
     assert [(entry.version, entry.state) for entry in index] == [(1, "UNAVAILABLE"), (2, "UNAVAILABLE")]

@@ -25,6 +25,7 @@ from naiad.scheduler import SchedulerFactory
 from naiad.threads import on_own_thread
 from naiad.warmup import Warmup
 from naiad_config import Paths
+from naiad_config.errors import LoadFailedError
 from naiad_config.labels import read_labels
 from naiad_config.stores import Location
 from naiad_statistics.versions import VersionCounters
@@ -67,7 +68,7 @@ class Loader:
             return await self._tried(name, "preparing it", prepare)
 
     async def load(self, prepared: PreparedModel) -> dict[int, ModelVersion]:
-        """Every version, ready to serve. Raises InvalidArgumentError when one fails; the others are closed then."""
+        """Every version, ready to serve. Raises LoadFailedError when one fails; the others are closed then."""
         loaded: dict[int, ModelVersion] = {}
 
         async def load_one(context: ModelContext) -> None:
@@ -76,9 +77,7 @@ class Loader:
                 load = partial(self._load, prepared, context)
                 loaded[version] = await self._tried(name, f"loading version {version}", load)
             except NaiadError as error:
-                raise InvalidArgumentError(
-                    f"load failed for model '{name}': version {version} is at UNAVAILABLE state: {error};"
-                ) from error
+                raise LoadFailedError(name, version, error) from error
 
         try:
             results = await asyncio.gather(*map(load_one, prepared.contexts), return_exceptions=True)

@@ -66,12 +66,12 @@ class ModelRecord:
     def failed(self, error: NaiadError) -> None:
         """A load failed: what was loading is unavailable, and what served before serves on."""
         if self.serving:
-            self.reload_error = f"the last reload failed and the earlier generation serves: {error}"
+            self.reload_error = f"the last reload failed and the earlier generation serves: {error.reason}"
         else:
-            self.reason = str(error)
+            self.reason = error.reason
         for version, state in self.states.items():
             if version not in self.serving and state.state == LOADING:
-                self.states[version] = VersionState(UNAVAILABLE, str(error))
+                self.states[version] = VersionState(UNAVAILABLE, error.reason)
 
     def retired(self) -> None:
         """The model was unloaded on purpose; versions that still drain stay UNLOADING until they are done."""

@@ -248,9 +248,9 @@ class Models(ModelRegistry):
                 record.failed(error)
                 self._binder.follow(name)
                 end = "was not reloaded and serves on as it was" if record.serving else "is UNAVAILABLE"
-                why, extra = str(error), {"model": name}
+                why, extra = error.reason, {"model": name}
                 _logger.error("model '%s' %s: %s", name, end, why, exc_info=foreign_cause(error), extra=extra)
-                error.args = (f"failed to load '{name}', {why}",)  # what clients of Triton look for
+                error.args = (f"failed to load '{name}', {error}",)  # what clients of Triton look for
                 raise
             finally:
                 if held and record.held is not held:
