@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +118,28 @@ def test_a_server_gets_the_options_that_it_knows() -> None:
     assert command("--model-repository=more", "--option-of-tomorrow=1")[-1] == "--model-repository=more"
     with pytest.raises(ValueError, match="--name=value"):
         command("--model-repository", "more")
+
+
+BESIDE_THE_LOOP = "import threading; print(flush=True); event = threading.Event(); event.wait()"
+IN_THE_LOOP = "import socket, sys; sockets = socket.socketpair(); print(flush=True); sys.stdin.read()"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.parametrize("main_thread", [BESIDE_THE_LOOP, IN_THE_LOOP])
+def test_descriptors_count_alike_whichever_thread_runs_the_loop(main_thread: str) -> None:
+    from servers import Ports, Running
+
+    command = [sys.executable, "-c", main_thread]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        running = Running("a program", Ports(0, 0, 0), process, 0.0)
+        deadline = time.monotonic() + 30
+        while (counted := running.descriptors()) != 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.kill()
+
+    assert counted == 3
 
 
 def test_the_accumulators_of_the_sequence_case_add_up(tmp_path: Path) -> None:
