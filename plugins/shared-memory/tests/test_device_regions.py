@@ -144,6 +144,14 @@ def test_an_output_on_another_gpu_goes_by_way_of_the_host(region):
     assert not SharedOutput(region, LARGE, LARGE).take(tensor)
 
 
+def test_an_output_on_a_gpu_goes_to_a_region_in_the_host_by_way_of_the_host(make_segment):
+    memory = SharedMemory(allowed=True)
+    memory.register_system("s", make_segment(bytes(LARGE)).key, 0, LARGE)
+    tensor = Tensor.of("y", FakeDeviceArray(np.zeros(COUNT, np.float32)))
+
+    assert not SharedOutput(memory.region("s"), 0, LARGE).take(tensor)
+
+
 def test_a_region_keeps_its_memory_for_the_tensor_over_it(gpus):
     closed = []
     gpus.close = lambda address, device: closed.append(address)

@@ -9,6 +9,8 @@ import threading
 import pytest
 
 from naiad.errors import InvalidArgumentError, NotFoundError, UnavailableError
+from naiad_shared_memory.extents import is_left
+from naiad_shared_memory.segments import LARGE
 
 LARGEST = 2**64 - 1
 
@@ -245,6 +247,26 @@ def test_more_of_a_hollow_segment_than_there_is_memory_is_not_copied(memory, mak
     assert len(region.read(0, 1 << 20)) == 1 << 20
 
 
+def test_a_copy_that_the_allocator_refuses_is_an_error(memory, make_segment, monkeypatch):
+    segment = make_segment()
+    segment.resize(1 << 60)
+    region = register(memory, segment, 0, 1 << 60)
+    monkeypatch.setattr("naiad_shared_memory.extents.free_bytes", lambda: None)
+
+    with pytest.raises(UnavailableError, match="no memory for a copy of 1152921504606846976 bytes"):
+        region.read(0, 1 << 60)
+
+
+@pytest.mark.parametrize(
+    ("byte_size", "free", "left"),
+    [(1 << 28, 1 << 27, False), (1 << 28, 1 << 28, True), (1 << 28, None, True), (1 << 20, 0, True)],
+)
+def test_memory_for_what_a_model_keeps_is_left_when_the_system_has_as_much(monkeypatch, byte_size, free, left):
+    monkeypatch.setattr("naiad_shared_memory.extents.free_bytes", lambda: free)
+
+    assert is_left(byte_size) is left
+
+
 def test_a_server_without_a_free_descriptor_says_so(memory, make_segment, monkeypatch):
     segment = make_segment()
 
@@ -267,6 +289,28 @@ def test_a_device_that_is_full_is_an_error(memory, make_segment, monkeypatch):
 
     with pytest.raises(UnavailableError, match="failed to write shared memory region 'r': No space left"):
         region.write(0, 1, [b"x"], "OUT")
+
+
+def test_memory_that_cannot_be_read_is_an_error(memory, make_segment, monkeypatch):
+    region = register(memory, make_segment())
+
+    def broken(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("naiad_shared_memory.segments.os.preadv", broken)
+
+    with pytest.raises(UnavailableError, match="failed to read shared memory region 'r': Input/output error"):
+        region.read(0, 1)
+
+
+def test_a_large_output_is_written_although_the_segment_cannot_be_mapped(memory, make_segment, monkeypatch):
+    segment = make_segment(bytes(LARGE))
+    region = register(memory, segment, 0, LARGE)
+    monkeypatch.setattr("naiad_shared_memory.segments.mapped", lambda *_: None)
+
+    region.write(0, LARGE, [b"\1" * LARGE], "OUT")
+
+    assert segment.content == b"\1" * LARGE
 
 
 def test_reads_and_writes_that_the_system_cuts_short_go_on(memory, make_segment, monkeypatch):

@@ -196,6 +196,21 @@ def test_an_input_that_goes_out_again_is_not_the_clients_any_more(tmp_path, clie
     assert set(response.outputs["OUTPUT"].array.ravel()) == {3.0}
 
 
+def test_a_model_that_answers_with_its_input_is_lent_the_next_one_too(tmp_path, client):
+    class Echo(Model):
+        def __call__(self, batch):
+            super().__call__(batch)
+            return {"OUTPUT": batch.input("INPUT")}
+
+    model = Echo()
+    client.put(3.0)
+
+    asyncio.run(infer(tmp_path, model, client.request, client.request))
+
+    assert model.lent == [True, True]
+    assert set(client.output) == {3.0}
+
+
 @pytest.mark.parametrize("config", [CACHED, "model_transaction_policy { decoupled: true }"])
 def test_models_that_keep_tensors_or_answer_at_any_time_get_copies(tmp_path, client, config):
     model = Model()
@@ -235,6 +250,31 @@ def test_a_client_that_takes_its_memory_away_gets_no_second_answer_from_a_model_
 
     assert model.lent == [True]
     assert not response.outputs["OUTPUT"].array.any()
+
+
+def test_a_request_on_behalf_of_another_is_lent_nothing(client):
+    request = client.request()
+    io = request.transfer.for_inputs(request.inputs)
+
+    io.fetch(lend=True)
+
+    assert not _is_file(request.inputs["INPUT"].payload.__array_interface__["data"][0])
+    assert io.give_back()
+
+
+def test_a_request_on_behalf_of_another_without_inputs_in_shared_memory_needs_no_io(client):
+    assert client.request().transfer.for_inputs({"A": Tensor.of("A", np.zeros(1, np.float32))}) is None
+
+
+def test_what_was_copied_is_not_lent_afterwards(client):
+    content = client.request().inputs["INPUT"].payload
+    client.put(1.0)
+    copied = content.fetch()
+    client.put(2.0)
+
+    assert content.lend() is None
+    assert content.fetch() is copied
+    assert set(copied.ravel()) == {1.0}
 
 
 def test_inputs_that_were_lent_are_given_back_when_there_is_no_memory_for_another(

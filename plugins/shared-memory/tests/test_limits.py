@@ -1,10 +1,12 @@
 """Limits of shared memory regions: how many, how many descriptors they take, and whether inputs are lent."""
 
+import asyncio
+import logging
 import resource
 
 import pytest
 
-from naiad.errors import UnavailableError
+from naiad.errors import UnavailableError, UnsupportedError
 from naiad_shared_memory.guard import GUARD
 from naiad_shared_memory.regions import SharedMemory
 from naiad_shared_memory.segments import LARGE
@@ -70,3 +72,33 @@ def test_inputs_are_lent_only_where_that_is_allowed(make_segment, lends):
     assert (loan is not None) is lends
     if loan is not None:
         loan.end()
+
+
+def of_options(allowed, lends, most_regions=9):
+    return SharedMemory.of(
+        {"allow-client-shm": allowed, "shared-memory-lending": lends, "max-shared-memory-regions": most_regions}
+    )
+
+
+@pytest.mark.skipif(GUARD is None, reason="built without a C compiler")
+def test_the_options_of_a_server_are_the_limits_of_its_regions(make_segment):
+    key = make_segment(bytes(LARGE)).key
+
+    with pytest.raises(UnsupportedError):
+        of_options(False, True).register_system("r", key, 0, LARGE)
+
+    copying = of_options(True, False, most_regions=1)
+    copying.register_system("r", key, 0, LARGE)
+    assert copying.region("r").lend(0, LARGE) is None
+    with pytest.raises(UnavailableError):
+        copying.register_system("other", key, 0, LARGE)
+
+
+@pytest.mark.parametrize("lends", [False, True])
+def test_a_server_that_was_built_without_a_guard_says_so_where_it_should_lend(monkeypatch, caplog, lends):
+    monkeypatch.setattr("naiad_shared_memory.regions.GUARD", None)
+    caplog.set_level(logging.WARNING)
+
+    asyncio.run(of_options(True, lends).start(None))
+
+    assert len(caplog.records) == lends

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import naiad_scheduler_dynamic
+import naiad_scheduler_ensemble
 from naiad import Server
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request
@@ -18,6 +19,18 @@ from naiad_testing.backends import FakeBackend
 
 COUNT = LARGE // 4
 SIZE = 4 * COUNT
+
+ENSEMBLE = """
+    platform: "ensemble" max_batch_size: 8
+    input { name: "INPUT" data_type: TYPE_FP32 dims: [ -1 ] }
+    output { name: "OUTPUT" data_type: TYPE_FP32 dims: [ -1 ] }
+    ensemble_scheduling {
+      step {
+        model_name: "m" model_version: -1
+        input_map { key: "INPUT" value: "INPUT" } output_map { key: "OUTPUT" value: "OUTPUT" }
+      }
+    }
+"""
 
 
 class Region:
@@ -65,7 +78,10 @@ async def serve(tmp_path, *requests, answer=None):
     if answer is not None:
         backend.answer = answer
     backend.write(tmp_path, "m", "max_batch_size: 8 dynamic_batching {}")
-    async with Server(model_repository=[tmp_path], plugins=[backend, naiad_scheduler_dynamic]) as server:
+    (tmp_path / "e" / "1").mkdir(parents=True)
+    (tmp_path / "e" / "config.pbtxt").write_text(ENSEMBLE)
+    plugins = [backend, naiad_scheduler_dynamic, naiad_scheduler_ensemble]
+    async with Server(model_repository=[tmp_path], plugins=plugins) as server:
         backend.hold()
         first = asyncio.ensure_future(server.infer(Request("m", {"INPUT": Tensor.of("INPUT", np.zeros((1, 1), "f4"))})))
         await asyncio.to_thread(backend.wait_until_held)
@@ -87,6 +103,18 @@ def test_the_worker_copies_and_not_the_event_loop(tmp_path):
     assert threading.get_ident() not in source.threads + target.threads
 
 
+def test_the_worker_writes_a_large_output_also_of_inputs_outside_of_regions(tmp_path):
+    target = Region()
+    inputs = {"INPUT": Tensor.of("INPUT", np.full((1, COUNT), 4.0, np.float32))}
+    request = Request("m", inputs)
+    request.transfer = request_io(inputs, {"OUTPUT": SharedOutput(target, 0, SIZE)})
+
+    asyncio.run(serve(tmp_path, request))
+
+    assert np.all(target.memory == 4.0)
+    assert threading.get_ident() not in target.threads
+
+
 def test_a_client_that_takes_its_memory_away_fails_its_own_request_only(tmp_path):
     broken, whole, target = Region(1.0), Region(2.0), Region()
     broken.gone = True
@@ -96,6 +124,19 @@ def test_a_client_that_takes_its_memory_away_fails_its_own_request_only(tmp_path
     assert sizes == [1, 2]
     assert str(outcomes[0]) == "the segment has shrunk"
     assert np.all(target.memory == 2.0)
+
+
+def test_a_client_of_an_ensemble_that_takes_its_memory_away_fails_its_own_request_only(tmp_path):
+    broken, whole = Region(1.0), Region(2.0)
+    broken.gone = True
+    requests = [request_over(source, Region(), "e")[0] for source in (broken, whole)]
+
+    outcomes, sizes = asyncio.run(serve(tmp_path, *requests))
+
+    assert sizes == [1, 2]
+    assert isinstance(outcomes[0], InvalidArgumentError)
+    assert "the segment has shrunk" in str(outcomes[0])
+    assert np.all(outcomes[1].outputs["OUTPUT"].array == 2.0)
 
 
 def test_a_request_alone_without_its_memory_is_not_executed(tmp_path):
