@@ -13,7 +13,7 @@ from naiad_kit.access_log import AccessLog
 from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.forwarding import HeaderForwarding
 from naiad_kit.tracing import NoTracing, Tracing
-from naiad_tensors.laid_out import LaidOutOutputs, OutputLayout
+from naiad_tensors.laid_out import ArrayLayout, LaidOutArrays
 
 from grpc_client import (
     ACK,
@@ -84,11 +84,11 @@ def _connection(waiting: list[Callable[[], None]], access: AccessLog | None) -> 
     What answers a request is put into `waiting`.
     """
     answer = np.random.default_rng(0).random((1, 16), np.float32)
-    layout = OutputLayout([(name, "FP32", answer.dtype, (1, 16)) for name in ("OUTPUT0", "OUTPUT1")])
+    layout = ArrayLayout([(name, "FP32", answer.dtype, (1, 16)) for name in ("OUTPUT0", "OUTPUT1")])
     call = SimpleNamespace(cancel=lambda: None, queue_ns=20_000, phases=(1_000, 30_000, 2_000), joined=(1, "full"))
 
     def submit(request: Request, deliver: Callable[[Response], None]) -> SimpleNamespace:
-        waiting.append(lambda: deliver(Response("add_sub", 1, request.id, LaidOutOutputs(layout, (answer, answer)))))
+        waiting.append(lambda: deliver(Response("add_sub", 1, request.id, LaidOutArrays(layout, (answer, answer)))))
         return call
 
     def service(kind: type) -> NoTracing | AccessLog:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 from naiad import Request, Response
 from naiad_kit.access_log import AccessLog
-from naiad_tensors.laid_out import LaidOutOutputs, OutputLayout
+from naiad_tensors.laid_out import ArrayLayout, LaidOutArrays
 from uvicorn.server import ServerState
 
 from naiad_http.access_lines import LoggedProtocol
@@ -66,7 +66,7 @@ class _Nowhere(asyncio.Transport):
 def seconds(content: bytes, requests: int, access: AccessLog | None = None) -> float:
     """The processor time of so many requests on one connection, one after the other; with their lines in that log."""
     answer = np.random.default_rng(0).random((1, 16), np.float32)
-    layout = OutputLayout([(name, "FP32", answer.dtype, (1, 16)) for name in ("OUTPUT0", "OUTPUT1")])
+    layout = ArrayLayout([(name, "FP32", answer.dtype, (1, 16)) for name in ("OUTPUT0", "OUTPUT1")])
     call = SimpleNamespace(cancel=lambda: None, queue_ns=20_000, phases=(1_000, 30_000, 2_000), joined=(1, "full"))
     waiting: list[tuple[Request, Callable[[Response], None]]] = []
 
@@ -88,7 +88,7 @@ def seconds(content: bytes, requests: int, access: AccessLog | None = None) -> f
         protocol.get_buffer(-1)[: len(content)] = content
         protocol.buffer_updated(len(content))
         request, deliver = waiting.pop()
-        deliver(Response("add_sub", 1, request.id, LaidOutOutputs(layout, (answer, answer))))
+        deliver(Response("add_sub", 1, request.id, LaidOutArrays(layout, (answer, answer))))
     return process_time() - started
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from naiad_config.errors import ModelFailedError
 from naiad_config.text import parse_text
-from naiad_tensors.laid_out import FEW_BYTES, Field, InputLayout, LaidOutInputs, LaidOutOutputs, OutputLayout, join_rows
+from naiad_tensors.laid_out import FEW_BYTES, ArrayLayout, Field, InputLayout, LaidOutArrays, LaidOutInputs, join_rows
 from naiad_tensors.outputs import DeclaredOutputs
 from naiad_tensors.tensors import Tensor
 
@@ -92,8 +92,8 @@ def test_inputs_of_any_size_are_joined(size):
 
 
 def test_outputs_are_a_mapping_of_tensors():
-    layout = OutputLayout([("a", "FP32", FP32, (1, 2)), ("b", "INT64", INT64, (1, 1))])
-    outputs = LaidOutOutputs(layout, [np.array([[1, 2]], FP32), np.array([[3]], INT64)])
+    layout = ArrayLayout([("a", "FP32", FP32, (1, 2)), ("b", "INT64", INT64, (1, 1))])
+    outputs = LaidOutArrays(layout, [np.array([[1, 2]], FP32), np.array([[3]], INT64)])
 
     assert (list(outputs), len(outputs), layout.sizes, layout.nbytes) == (["a", "b"], 2, (8, 8), 16)
     assert outputs["b"].array is outputs.arrays[1]
@@ -113,7 +113,7 @@ def _outputs(size):
     return {"a": np.arange(2 * size, dtype=FP32).reshape(size, 2), "b": np.arange(size)[:, None]}
 
 
-@pytest.mark.parametrize(("dims", "kind"), [("2", LaidOutOutputs), ("-1", dict)])
+@pytest.mark.parametrize(("dims", "kind"), [("2", LaidOutArrays), ("-1", dict)])
 def test_the_answers_of_a_batch_have_one_layout_if_all_shapes_are_fixed(dims, kind):
     declared = _declared(dims)
 
@@ -122,7 +122,7 @@ def test_the_answers_of_a_batch_have_one_layout_if_all_shapes_are_fixed(dims, ki
     assert [type(part) for part in parts] == [kind] * 3
     assert [part["a"].array.tolist() for part in parts] == [[[0, 1]], [[2, 3]], [[4, 5]]]
     assert [part["b"].array.tolist() for part in parts] == [[[0]], [[1]], [[2]]]
-    if kind is LaidOutOutputs:
+    if kind is LaidOutArrays:
         assert parts[0].layout is parts[1].layout is declared.read(_outputs(1), 1).layout
 
 
@@ -165,3 +165,22 @@ def test_an_output_that_is_not_as_configured_is_refused_behind_one_that_was(arra
 
     with pytest.raises(ModelFailedError, match="output 'a'"):
         declared.read({**_outputs(1), "a": array}, 1)
+
+
+def test_inputs_that_are_arrays_are_joined_without_tensors():
+    layout = ArrayLayout([("a", "FP32", FP32, (1, 2)), ("b", "INT64", INT64, (1,))])
+    every = [
+        LaidOutArrays(layout, (np.full((1, 2), number, FP32), np.array([number], INT64))) for number in (1, 2, 3)
+    ]
+
+    assert join_rows("a", every).tolist() == [[1, 1], [2, 2], [3, 3]]
+    assert join_rows("b", every).tolist() == [1, 2, 3]
+    assert [each._tensors for each in every] == [None] * 3
+
+
+def test_an_array_and_a_tensor_are_joined():
+    arrays = LaidOutArrays(ArrayLayout([("b", "INT64", INT64, (1,))]), (np.array([1], INT64),))
+
+    assert join_rows("b", [arrays, {"b": Tensor.of("b", np.array([2]))}]).tolist() == [1, 2]
+    with pytest.raises(KeyError):
+        join_rows("c", [arrays, arrays])

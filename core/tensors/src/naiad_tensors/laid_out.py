@@ -1,4 +1,4 @@
-"""Inputs that are still the bytes of their request, and outputs that are arrays; a tensor is made at the first access.
+"""Inputs that are still the bytes of their request, and others that are arrays; a tensor is made at the first access.
 
 Requests that a client repeats have their inputs at the same offsets, and the answers of a model have outputs of the
 same names, datatypes and shapes. A layout says this once for all of them. A batch joins the bytes of its requests, and
@@ -114,8 +114,8 @@ class LaidOutInputs(_LaidOut):
         return tensors
 
 
-class OutputLayout:
-    """What the outputs of many answers have in common; all are plain numbers.
+class ArrayLayout:
+    """What the outputs of many answers have in common, or the inputs of many requests; all are numbers.
 
     `sizes` are in bytes, `nbytes` is their sum; `is_small`: a copy of each costs little.
     """
@@ -123,7 +123,7 @@ class OutputLayout:
     __slots__ = ("datatypes", "dtypes", "is_small", "names", "nbytes", "shapes", "sizes")
 
     def __init__(self, fields: Sequence[tuple[str, str, np.dtype, tuple[int, ...]]]) -> None:
-        """`fields` has the name, datatype, dtype and shape of each output, in order."""
+        """`fields` has the name, datatype, dtype and shape of each tensor, in order."""
         self.names = tuple(name for name, *_ in fields)
         self.datatypes = tuple(datatype for _, datatype, *_ in fields)
         self.dtypes = tuple(dtype for *_, dtype, _ in fields)
@@ -133,12 +133,12 @@ class OutputLayout:
         self.is_small = all(size <= FEW_BYTES for size in self.sizes)
 
 
-class LaidOutOutputs(_LaidOut):
-    """Outputs in host memory: one array for each output of the `layout`, of its dtype and shape."""
+class LaidOutArrays(_LaidOut):
+    """Tensors in host memory: one array for each of the `layout`, of its dtype and shape."""
 
     __slots__ = ("arrays", "layout")
 
-    def __init__(self, layout: OutputLayout, arrays: Sequence[np.ndarray]) -> None:
+    def __init__(self, layout: ArrayLayout, arrays: Sequence[np.ndarray]) -> None:
         self.layout = layout
         self.arrays = arrays
         self._tensors = None
@@ -158,6 +158,12 @@ def join_rows(name: str, inputs: Sequence[Mapping[str, Tensor]]) -> np.ndarray:
     joined = _join_bytes(name, inputs)
     if joined is not None:
         return joined
+    first = inputs[0]
+    if type(first) is LaidOutArrays and name in first.layout.names:
+        layout, index = first.layout, first.layout.names.index(name)
+        arrays = [each.arrays[index] for each in inputs if type(each) is LaidOutArrays and each.layout is layout]
+        if len(arrays) == len(inputs):
+            return np.concatenate(arrays)
     tensors = [each[name] for each in inputs]
     return np.concatenate([each.payload if type(each.payload) is _ndarray else each.array for each in tensors])
 

@@ -11,7 +11,7 @@ from naiad_config.model import ModelConfig
 from naiad_config.tensors import ModelOutput
 from naiad_tensors.datatypes import tensor_type, wire_name, wire_name_of
 from naiad_tensors.devices import HOST, Device, DeviceTensor, OnDevice, is_on_device
-from naiad_tensors.laid_out import LaidOutOutputs, OutputLayout
+from naiad_tensors.laid_out import ArrayLayout, LaidOutArrays
 from naiad_tensors.tensors import Tensor, bytes_array, host_array
 
 _ndarray = np.ndarray  # numpy looks its names up at each use: 0.05 µs
@@ -49,7 +49,7 @@ class DeclaredOutputs:
         self._model = config.name
         self._strict = strict
         self._outputs = {output.name: _output(output, config.max_batch_size > 0) for output in config.output}
-        self._layouts: dict[tuple[object, ...], OutputLayout | None] = {}  # by batch size and names in order
+        self._layouts: dict[tuple[object, ...], ArrayLayout | None] = {}  # by batch size and names in order
 
     def read(self, outputs: Mapping[str, Any], batch_size: int, requests: Sequence[Taker] = ()) -> Mapping[str, Tensor]:
         """The outputs as tensors. One on a device is brought to the host unless one of the requests takes it there.
@@ -63,7 +63,7 @@ class DeclaredOutputs:
                 if type(array) is not _ndarray or array.dtype is not dtype or array.shape != shape:
                     break
             else:
-                return LaidOutOutputs(layout, arrays)
+                return LaidOutArrays(layout, arrays)
         tensors = {}
         for name, value in outputs.items():
             declared = self._outputs.get(name)
@@ -76,7 +76,7 @@ class DeclaredOutputs:
                 )
         return tensors
 
-    def _layout(self, batch_size: int, names: Iterable[str]) -> OutputLayout | None:
+    def _layout(self, batch_size: int, names: Iterable[str]) -> ArrayLayout | None:
         """The layout of these outputs, None unless all have rows of plain numbers of a fixed shape."""
         key = (batch_size, *names)
         try:
@@ -91,7 +91,7 @@ class DeclaredOutputs:
         ]
         if len(self._layouts) >= _MOST_LAYOUTS:
             self._layouts.clear()
-        layout = self._layouts[key] = OutputLayout(fields) if len(fields) == len(outputs) > 0 else None
+        layout = self._layouts[key] = ArrayLayout(fields) if len(fields) == len(outputs) > 0 else None
         return layout
 
     def _tensor(self, name: str, value: Any, declared: _Output, batch_size: int, requests: Sequence[Taker]) -> Tensor:
@@ -181,14 +181,14 @@ class DeclaredOutputs:
         Raises ModelFailedError for an output that does not have so many rows, which `read` has not checked.
         """
         has_single_rows = max(sizes) == 1
-        if has_single_rows and type(tensors) is LaidOutOutputs:
+        if has_single_rows and type(tensors) is LaidOutArrays:
             layout = self._layout(1, tensors.layout.names)
             if layout is not None:
                 parted = zip(*(array[:, None] for array in tensors.arrays), strict=True)  # two thirds of slices' time
                 if occupied is None:
-                    return [LaidOutOutputs(layout, arrays) for arrays in parted]
+                    return [LaidOutArrays(layout, arrays) for arrays in parted]
                 pairs = zip(parted, occupied, strict=True)
-                return [LaidOutOutputs(layout, arrays) if is_occupied else None for arrays, is_occupied in pairs]
+                return [LaidOutArrays(layout, arrays) if is_occupied else None for arrays, is_occupied in pairs]
         if not self._strict:
             self._check_rows(tensors, sum(sizes))
         parts: list[dict[str, Tensor] | None] = [{} for _ in sizes]
@@ -219,7 +219,7 @@ class DeclaredOutputs:
 
 def are_arrays(tensors: Mapping[str, Tensor]) -> bool:
     """Whether all are in host memory."""
-    return type(tensors) is LaidOutOutputs or all(type(each.payload) is _ndarray for each in tensors.values())
+    return type(tensors) is LaidOutArrays or all(type(each.payload) is _ndarray for each in tensors.values())
 
 
 def bring_to_host(tensors: Mapping[str, Tensor], request: Taker) -> None:

@@ -27,11 +27,12 @@ from naiad_process_workers.groups import (
     Label,
     form_of,
     group_of,
+    output_form_of,
     row_form_of,
 )
 from naiad_process_workers.values import packed, unpacked
 from naiad_tensors.datatypes import TENSOR_TYPES
-from naiad_tensors.laid_out import LaidOutInputs
+from naiad_tensors.laid_out import LaidOutArrays, LaidOutInputs
 from naiad_tensors.tensors import Tensor, bytes_array, host_array
 
 _LOCATION = struct.Struct("<QQQ8x")
@@ -83,17 +84,12 @@ class Encoder:
                 array = tensor.array
             arrays.append(array)
             key += (name, tensor.datatype, array.shape)
-        self._put(tuple(key), arrays)
+        self._put(form_of(tuple(key)), arrays)
 
     def outputs(self, label: Label, outputs: Mapping[str, Any]) -> None:
         """A group of what a model gave: arrays, or anything with `__dlpack__`. Raises NaiadError."""
-        key: list[Any] = [label]
-        arrays = []
-        for name, value in outputs.items():
-            array = value if type(value) is np.ndarray else host_array(value)
-            arrays.append(array)
-            key += (name, array.dtype, array.shape)
-        self._put(tuple(key), arrays)
+        arrays = list(map(host_array, outputs.values()))
+        self._put(output_form_of(label, outputs, arrays), arrays)
 
     def body(self) -> bytes:
         """The whole body."""
@@ -110,8 +106,8 @@ class Encoder:
             self._rows, self._count_at = 1, len(parts) + 1
             parts += (form.head, _ONE)
 
-    def _put(self, key: tuple[Any, ...], arrays: list[np.ndarray]) -> None:
-        parts, form = self._parts, form_of(key)
+    def _put(self, form: Form, arrays: list[np.ndarray]) -> None:
+        parts = self._parts
         self._begin_row(form)
         if form.row_pads:
             parts += [array.tobytes() + pad for array, pad in zip(arrays, form.row_pads, strict=True)]
@@ -191,14 +187,17 @@ class Decoder:
         self._at = at + 4 + length + -(4 + length) % ITEM
         return unpacked(content)
 
-    def tensors(self) -> tuple[Label, dict[str, Tensor]]:
+    def tensors(self) -> tuple[Label, Mapping[str, Tensor]]:
         """The label and the tensors of a group of one row."""
         label, (tensors,) = self.tensor_rows(1)
         return label, tensors
 
-    def tensor_rows(self, most: int) -> tuple[Label, list[dict[str, Tensor]]]:
+    def tensor_rows(self, most: int) -> tuple[Label, Sequence[Mapping[str, Tensor]]]:
         """The label and the tensors of a group of 1 to `most` rows; the arrays are views on the body or on a block."""
         group, rows = self._rows(most)
+        layout = group.layout
+        if layout is not None:
+            return group.label, [LaidOutArrays(layout, arrays) for arrays in rows]
         result = []
         for arrays in rows:
             tensors = {}

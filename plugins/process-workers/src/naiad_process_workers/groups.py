@@ -1,6 +1,8 @@
 """How groups of tensors are written: what their heads say. Both processes keep the heads that they have seen."""
 
 import struct
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +11,7 @@ from naiad.errors import InvalidArgumentError
 from naiad_process_workers.frames import LinkBrokenError
 from naiad_process_workers.values import packed, unpacked
 from naiad_tensors.datatypes import TENSOR_TYPES, wire_name_of
-from naiad_tensors.laid_out import InputLayout
+from naiad_tensors.laid_out import ArrayLayout, InputLayout
 
 SMALLEST_BLOCK = 4 << 10
 """A payload of so many bytes goes into an arena; a smaller one into the message."""
@@ -60,15 +62,21 @@ class GroupTensor(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What a head says. `row` are the bytes of a row of payloads, -1 where there can be but one row."""
+    """What a head says. `row` are the bytes of a row of payloads, -1 where there can be but one row.
+
+    Then there is no `layout` either.
+    """
 
     label: Label
     tensors: tuple[GroupTensor, ...]
     names: tuple[str, ...]
     row: int
+    layout: ArrayLayout | None
 
 
+_dtype_and_shape = attrgetter("dtype", "shape")
 _forms: dict[tuple[Any, ...], Form] = {}
+_output_forms: dict[tuple[Any, ...], Form] = {}
 _row_forms: dict[tuple[Label, InputLayout], RowForm] = {}
 _groups: dict[bytes, Group] = {}
 
@@ -83,6 +91,18 @@ def form_of(key: tuple[Any, ...]) -> Form:
         if len(_forms) >= _MOST_HEADS:
             _forms.clear()
         form = _forms[key] = _new_form(key)
+    return form
+
+
+def output_form_of(label: Label, names: Iterable[str], arrays: Sequence[np.ndarray]) -> Form:
+    """How outputs of these names are written with that label. Raises as `form_of`."""
+    key = (label, *names, *map(_dtype_and_shape, arrays))
+    form = _output_forms.get(key)
+    if form is None:
+        if len(_output_forms) >= _MOST_HEADS:
+            _output_forms.clear()
+        kinds = zip(key[1 : 1 + len(arrays)], key[1 + len(arrays) :], strict=True)
+        form = _output_forms[key] = form_of((label, *(part for name, kind in kinds for part in (name, *kind))))
     return form
 
 
@@ -148,8 +168,11 @@ def _new_group(head: bytes) -> Group:
     except (struct.error, KeyError, TypeError, ValueError) as error:
         raise LinkBrokenError(f"a group of tensors cannot be read: {error}") from error
     repeats = tensors and all(each.step >= 0 and each.shape for each in tensors)
-    row = sum(each.step for each in tensors) if repeats else -1
-    return Group(label, tensors, tuple(each.name for each in tensors), row)
+    row, layout = -1, None
+    if repeats:
+        row = sum(each.step for each in tensors)
+        layout = ArrayLayout([(each.name, each.datatype, each.dtype, each.shape) for each in tensors])
+    return Group(label, tensors, tuple(each.name for each in tensors), row, layout)
 
 
 def _tensor(name: str, datatype: str, dims: list[int]) -> GroupTensor:

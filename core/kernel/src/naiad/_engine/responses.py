@@ -8,7 +8,7 @@ from naiad.errors import ModelFailedError, NaiadError
 from naiad.server import Outcome
 from naiad.types import ParameterValue, Request, Response
 from naiad_config import ModelConfig
-from naiad_tensors.laid_out import LaidOutOutputs
+from naiad_tensors.laid_out import LaidOutArrays
 from naiad_tensors.outputs import DeclaredOutputs, are_arrays, bring_to_host
 from naiad_tensors.parameters import check_parameters
 from naiad_tensors.ragged import layout_of
@@ -119,7 +119,7 @@ class ResponseBuilder:
         self, request: Request, tensors: Mapping[str, Tensor], parameters: Mapping[str, ParameterValue]
     ) -> Response:
         requested = request.requested
-        names = tensors.layout.names if type(tensors) is LaidOutOutputs else tuple(tensors)
+        names = tensors.layout.names if type(tensors) is LaidOutArrays else tuple(tensors)
         if requested and names != requested and set(names) != set(requested):
             missing = [name for name in requested if name not in tensors]
             if missing and self._strict and not self.decoupled:

@@ -13,7 +13,7 @@ from naiad_grpc.codec.framing import ID_TAG, field, header, varint
 from naiad_kit.buffers import Buffer, pack_strings
 from naiad_kit.frontends.classification import best_classes
 from naiad_tensors.datatypes import tensor_type
-from naiad_tensors.laid_out import LaidOutOutputs, OutputLayout
+from naiad_tensors.laid_out import ArrayLayout, LaidOutArrays
 from naiad_tensors.tensors import Tensor
 
 FINAL = "triton_final_response"
@@ -76,7 +76,7 @@ class Encoder:
         contents: list[Buffer] = []
         is_small, forms = True, form.outputs
         outputs = response.outputs
-        if not forms and type(outputs) is LaidOutOutputs and outputs.layout.is_small:
+        if not forms and type(outputs) is LaidOutArrays and outputs.layout.is_small:
             text, fronts = _texts(outputs.layout)
             message.append(text)
             for front, array in zip(fronts, outputs.arrays, strict=True):
@@ -149,7 +149,7 @@ def _described(name: str, datatype: str, shape: tuple[int, ...]) -> _OutputPart:
 
 
 @lru_cache(maxsize=1024)
-def _texts(layout: OutputLayout) -> tuple[bytes, tuple[bytes, ...]]:
+def _texts(layout: ArrayLayout) -> tuple[bytes, tuple[bytes, ...]]:
     """The descriptions of all outputs, and the headers of their contents."""
     described = list(map(_described, layout.names, layout.datatypes, layout.shapes))
     return b"".join(text for text, _ in described), tuple(front for _, front in described)

@@ -16,7 +16,7 @@ from naiad_http.codec.forms import ResponseForm
 from naiad_http.codec.tensors import ONLY_BINARY
 from naiad_kit.buffers import Buffer, pack_strings
 from naiad_kit.frontends.classification import best_classes
-from naiad_tensors.laid_out import LaidOutOutputs, OutputLayout
+from naiad_tensors.laid_out import ArrayLayout, LaidOutArrays
 from naiad_tensors.tensors import Tensor
 
 _ndarray = np.ndarray  # numpy looks its names up at each use: 0.05 µs
@@ -79,7 +79,7 @@ class Encoder:
         """
         is_plain = not (response.id or response.parameters)
         laid_out = response.outputs
-        if type(laid_out) is LaidOutOutputs and form.all_binary and is_plain and laid_out.layout.is_small:
+        if type(laid_out) is LaidOutArrays and form.all_binary and is_plain and laid_out.layout.is_small:
             layout = laid_out.layout
             contents = [array.tobytes() for array in laid_out.arrays]
             return Encoded(_binary_outputs(response.model_name, response.version, layout), contents, layout.nbytes)
@@ -138,7 +138,7 @@ def _model_part(name: str, version: int) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _binary_outputs(model: str, version: int, layout: OutputLayout) -> bytes:
+def _binary_outputs(model: str, version: int, layout: ArrayLayout) -> bytes:
     """The whole text about outputs that are all binary."""
     parts = [
         _binary_output(name, datatype, shape, size)

@@ -12,7 +12,7 @@ from naiad_custom.triton.texts import text_of
 from naiad_tensors.datatypes import TENSOR_TYPES
 from naiad_tensors.devices import DeviceTensor
 from naiad_tensors.dlpack import HOST_TYPES, Capsule, as_bf16
-from naiad_tensors.laid_out import LaidOutInputs
+from naiad_tensors.laid_out import LaidOutArrays, LaidOutInputs
 from naiad_tensors.tensors import Tensor as ProtocolTensor
 from naiad_tensors.tensors import bytes_array
 
@@ -141,6 +141,14 @@ def received_tensors(inputs: Mapping[str, ProtocolTensor]) -> dict[str, Tensor]:
             tensors[name] = each = _new(Tensor)
             each._name = name
             each._payload = _ndarray(shape, dtype, bytearray(content[start : start + size]))
+            each._datatype = datatype
+        return tensors
+    if type(inputs) is LaidOutArrays:
+        layout = inputs.layout
+        for name, datatype, array in zip(layout.names, layout.datatypes, inputs.arrays, strict=True):
+            tensors[name] = each = _new(Tensor)
+            each._name = name
+            each._payload = array
             each._datatype = datatype
         return tensors
     for name, tensor in inputs.items():  # without a call for each: that costs as much as the rest
