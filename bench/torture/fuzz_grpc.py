@@ -9,7 +9,7 @@ from random import Random
 import grpc
 
 from bench.torture.case import Bounds, Case, Figure
-from bench.torture.fuzzer import CASES_OF_FUZZER, SEED, Findings, run_clients
+from bench.torture.fuzzer import CASES_OF_FUZZER, LOG_KB, SECONDS, SEED, Findings, run_clients
 from bench.torture.grpc_cases import channel_to
 from bench.torture.http2 import PREFACE, call_fields, frame, message
 from bench.torture.mutations import ODD_NUMBERS, ODD_TEXTS, mutate_bytes
@@ -116,4 +116,4 @@ def _break_connections(target: Target, random: Random, until: float) -> None:
 
 _SETUP = Setup(models=("add_sub", "identity", "strings", "events"), options=("--allow-client-shm=true",))
 
-CASES = (Case("fuzz-grpc", fuzz, Bounds(kept=60, peak=120, wait=3, log=20_000), _SETUP, seconds=120),)
+CASES = (Case("fuzz-grpc", fuzz, Bounds(kept=60, peak=120, wait=3, log=LOG_KB), _SETUP, seconds=SECONDS + 45),)

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from bench.torture.case import Bounds, Case, Figure
-from bench.torture.fuzzer import CASES_OF_FUZZER, Findings, run_clients
+from bench.torture.fuzzer import CASES_OF_FUZZER, LOG_KB, SECONDS, Findings, run_clients
 from bench.torture.mutations import ODD_NUMBERS, ODD_TEXTS, mutate_bytes, mutate_json
 from bench.torture.server import Setup, Target
 from bench.torture.wire import binary_infer, connect, head, infer_path, request, tensor
@@ -195,4 +195,4 @@ _SETUP = Setup(
     ),
 )
 
-CASES = (Case("fuzz-http", fuzz, Bounds(kept=60, peak=120, wait=3, log=20_000), _SETUP, seconds=110),)
+CASES = (Case("fuzz-http", fuzz, Bounds(kept=60, peak=120, wait=3, log=LOG_KB), _SETUP, seconds=SECONDS + 35),)

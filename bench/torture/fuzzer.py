@@ -1,5 +1,7 @@
 """What both fuzzers share: clients on threads with seeded random numbers, and the figures of what they met."""
 
+import os
+import sys
 import threading
 import time
 from collections import Counter
@@ -10,9 +12,14 @@ from random import Random
 from bench.torture.case import Figure
 from bench.torture.server import Target
 
-CASES_OF_FUZZER = 20_000
 SEED = 13
-_MOST_SECONDS = 75.0
+_CASES = 20_000
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "75"))
+"""How long the clients of a fuzzer go on; with FUZZ_SECONDS all that time, else for 20,000 cases at most."""
+
+CASES_OF_FUZZER = sys.maxsize if "FUZZ_SECONDS" in os.environ else _CASES
+LOG_KB = int(20_000 * max(1, SECONDS / 75))
+"""What the log may grow by."""
 
 
 @dataclass(slots=True)
@@ -35,7 +42,7 @@ class Findings:
 
 def run_clients(count: int, client: Callable[[Random, float, Findings], None]) -> Findings:
     """What `count` clients find at once; each gets its own random numbers, its end time and the findings."""
-    findings, until = Findings(), time.monotonic() + _MOST_SECONDS
+    findings, until = Findings(), time.monotonic() + SECONDS
     threads = [
         threading.Thread(target=client, args=(Random(SEED + number), until, findings)) for number in range(count)
     ]
