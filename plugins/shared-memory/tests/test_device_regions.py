@@ -138,6 +138,13 @@ def test_an_output_that_is_larger_than_its_location_is_refused(region):
         location.take(tensor)
 
 
+def test_an_output_outside_of_its_region_is_refused(region):
+    tensor = Tensor.of("y", FakeDeviceArray(np.zeros(COUNT, np.float32)))
+
+    with pytest.raises(InvalidArgumentError, match="'r'"):
+        region.take(SIZE - 4, LARGE, tensor.payload, "y")
+
+
 def test_an_output_on_another_gpu_goes_by_way_of_the_host(region):
     tensor = Tensor.of("y", FakeDeviceArray(np.zeros(COUNT, np.float32), gpu(1)))
 
@@ -150,6 +157,13 @@ def test_an_output_on_a_gpu_goes_to_a_region_in_the_host_by_way_of_the_host(make
     tensor = Tensor.of("y", FakeDeviceArray(np.zeros(COUNT, np.float32)))
 
     assert not SharedOutput(memory.region("s"), 0, LARGE).take(tensor)
+
+
+def test_an_input_in_the_host_is_copied_for_a_model_on_a_gpu(make_segment):
+    memory = SharedMemory(allowed=True)
+    memory.register_system("s", make_segment(bytes(LARGE)).key, 0, LARGE)
+
+    assert SharedContent(memory.region("s"), 0, LARGE, (COUNT,), FLOAT).on_device("FP32", (gpu(0),)) is None
 
 
 def test_a_region_keeps_its_memory_for_the_tensor_over_it(gpus):

@@ -247,6 +247,15 @@ def test_more_of_a_hollow_segment_than_there_is_memory_is_not_copied(memory, mak
     assert len(region.read(0, 1 << 20)) == 1 << 20
 
 
+def test_as_much_of_a_segment_as_there_is_memory_is_copied(memory, make_segment, monkeypatch):
+    segment = make_segment()
+    segment.resize(1 << 26)
+    region = register(memory, segment, 0, 1 << 26)
+    monkeypatch.setattr("naiad_shared_memory.extents.free_bytes", lambda: 1 << 26)
+
+    assert len(region.read(0, 1 << 26)) == 1 << 26
+
+
 def test_a_copy_that_the_allocator_refuses_is_an_error(memory, make_segment, monkeypatch):
     segment = make_segment()
     segment.resize(1 << 60)

@@ -115,6 +115,15 @@ def test_the_worker_writes_a_large_output_also_of_inputs_outside_of_regions(tmp_
     assert threading.get_ident() not in target.threads
 
 
+def test_an_output_that_a_model_leaves_out_is_not_written():
+    target = Region(4.0)
+
+    request_io({}, {"OUTPUT": SharedOutput(target, 0, SIZE)}).store({})
+
+    assert np.all(target.memory == 4.0)
+    assert target.threads == []
+
+
 def test_a_client_that_takes_its_memory_away_fails_its_own_request_only(tmp_path):
     broken, whole, target = Region(1.0), Region(2.0), Region()
     broken.gone = True
