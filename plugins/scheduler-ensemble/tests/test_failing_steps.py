@@ -13,7 +13,7 @@ from naiad_kit.metrics import MetricsApi
 from naiad_scheduler_ensemble.composition import EnsembleComposition
 from naiad_testing.loops import until
 
-from .parts import Parts, add, ask
+from .parts import Parts, add, ask, times
 
 
 async def test_an_error_keeps_its_kind_and_names_the_ensemble_and_the_step(chain: Parts) -> None:
@@ -55,6 +55,33 @@ async def test_an_error_of_a_branch_takes_back_what_still_runs(chain: Parts) -> 
         await until(lambda: chain.requests.get("one"))
 
     assert chain.requests["one"][0].cancelled
+
+
+async def test_an_error_in_a_stream_leaves_room_for_the_next_request_alone(
+    chain: Parts, caplog: pytest.LogCaptureFixture
+) -> None:
+    chain.add("three", "x", "y", times(3), "model_transaction_policy { decoupled: true }")
+    chain.join("s", "A", "C", "three x=A -> y=B", "ten x=B -> y=C", scheduling="max_inflight_requests: 1")
+    whole = chain.functions["three"]
+
+    def fail(batch):  # type: ignore[no-untyped-def]
+        batch.sender(0).send(ModelFailedError("no such word"), final=True)
+        return [None]
+
+    async with chain.serving() as server:
+        caplog.clear()
+        chain.functions["three"] = fail
+        with pytest.raises(ModelFailedError, match="no such word"):
+            _ = [each async for each in server.stream(ask("s", 0))]
+        version = chain.ensembles["s"]
+        inflight = version._ensemble.inflight
+        assert inflight is not None
+        assert inflight._under_way == [0, 0]
+        assert version.outstanding == 0
+        assert caplog.records == []
+
+        chain.functions["three"] = whole
+        assert len([each async for each in server.stream(ask("s", 0)) if each.outputs]) == 3
 
 
 async def test_what_a_first_step_refuses_at_once_is_raised_at_once(chain: Parts) -> None:

@@ -109,6 +109,17 @@ async def test_a_step_may_change_the_sequence_for_those_behind_it(chain: Parts) 
     assert outside.parameters == response.parameters
 
 
+@pytest.mark.parametrize("invalid", [True, 1.5])
+async def test_a_sequence_id_that_is_none_leaves_that_of_the_request(chain: Parts, invalid: bool | float) -> None:
+    chain.functions["one"] = lambda batch: [Reply({"y": batch.input("x")}, {"sequence_id": invalid})]
+
+    async with chain.serving() as server:
+        response = await server.infer(ask("e", correlation_id=7))
+
+    assert chain.requests["ten"][0].correlation_id == 7
+    assert response.parameters["sequence_id"] == 7
+
+
 async def test_an_input_that_is_an_output_comes_back_after_submit_has_returned(chain: Parts) -> None:
     chain.join("p", "A", "A B", "one x=A -> y=B")
     came: list[object] = []
