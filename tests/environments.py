@@ -23,6 +23,9 @@ INSTALLED = Path(sysconfig.get_path("purelib"))
 
 UV = Path(sys.executable).with_name("uv")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+UNCHECKED = {"PIP_NO_WARN_CONFLICTS": "false"}
+"""Variables for pip: it warns of no conflict at its end. `check` looks for conflicts in less time, and fails."""
+
 COMMAND = """#!{python}
 import sys
 from {module} import {function}
@@ -155,7 +158,9 @@ def link_bytecode(top: str, target: Path, source: Path) -> None:
 def top_names(distribution: str, source: Path) -> frozenset[str]:
     """The files and folders of a distribution that lie directly in the folder of packages."""
     (installed,) = metadata.distributions(name=distribution, path=[str(source)])
-    return frozenset(file.parts[0] for file in installed.files or ()) - {"..", "__pycache__"}
+    # `Distribution.files` makes a path of each of ten thousand lines
+    recorded = (installed.read_text("RECORD") or "").splitlines()
+    return frozenset(line.lstrip('"').partition(",")[0].partition("/")[0] for line in recorded) - {"..", "__pycache__"}
 
 
 def empty(folder: Path) -> Path:

@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.requirements import Requirement
 
-from ..environments import built_wheels, empty, link, members_of, needed, packages_in, requires, write_commands
+from ..environments import (
+    UNCHECKED,
+    built_wheels,
+    check,
+    empty,
+    link,
+    members_of,
+    needed,
+    packages_in,
+    requires,
+    write_commands,
+)
 from ..house.workspace import Member, members
 from ..reading import blocks_of
 from ..written import ECHO, infer, write_model
@@ -67,6 +78,7 @@ def install_as_the_page_says(environment: Path, wheels: Path) -> None:
     create, install = page.replace("/opt/naiad", str(environment)).replace("dist ", f"{wheels} ").splitlines()
     variables = {
         **os.environ,
+        **UNCHECKED,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PIP_NO_INDEX": "1",
         "PIP_NO_COMPILE": "false",
@@ -75,6 +87,7 @@ def install_as_the_page_says(environment: Path, wheels: Path) -> None:
     link_what_others_publish(environment)
     write_commands(environment / "bin" / "python", "pip")
     subprocess.run(install, shell=True, check=True, env=variables, stdout=subprocess.DEVNULL)
+    check(environment / "bin" / "python")
     plugins = subprocess.run([environment / "bin" / "naiad", "plugins"], capture_output=True, text=True, check=True)
     assert "naiad-onnx" in plugins.stdout
 
@@ -93,6 +106,7 @@ def test_the_install_steps_give_an_entry_point_that_serves_models(
             shutil.copy(built_wheels(tmp_path_factory)[member.distribution], wheels)
     variables = {
         **os.environ,
+        **UNCHECKED,
         **ARGUMENTS,
         "PIP_NO_INDEX": "1",
         "PIP_NO_COMPILE": "false",  # pip's word for "without bytecode": `true` compiles
@@ -106,6 +120,7 @@ def test_the_install_steps_give_an_entry_point_that_serves_models(
         assert done.returncode == 0, f"{command}\n{done.stderr[-3000:]}"
         if " wheel " in step:
             install_as_the_page_says(tmp_path / "opt" / "naiad", wheels)
+    check(python)
 
     for command in ("naiad", "tritonserver"):
         help_text = subprocess.run(
