@@ -173,6 +173,19 @@ def test_replies_to_single_requests_are_shaped_alike() -> None:
     assert (second.outputs["X"].shape, second.parameters) == ((1, 3, 2), {"key": 1})
 
 
+def test_what_is_not_scattered_in_a_reply_to_a_single_request_stays_as_it_is() -> None:
+    of = batch(laid_out(SCATTERED), 1, 3)
+    rows = np.array([7], dtype=np.int32)
+
+    both, alone = of.cut([Reply({"X": np.zeros(2, dtype=np.float32), "Y": rows}), Reply({"Y": rows})])
+
+    assert isinstance(both, Reply)
+    assert isinstance(alone, Reply)
+    assert (both.outputs["X"].shape, both.outputs["Y"] is rows) == ((1, 1, 2), True)
+    assert list(alone.outputs) == ["Y"]
+    assert alone.outputs["Y"] is rows
+
+
 def test_a_reply_to_a_single_request_may_have_a_shape_of_its_own() -> None:
     layout = laid_out(SCATTERED)
 
@@ -272,3 +285,21 @@ def test_items_without_dims_have_shapes_without_numbers(kind: str, shape: tuple[
     requests = [request(A=np.zeros(1, np.float32))] * 2
 
     assert layout.input("T", requests, [1, 1]).shape == shape
+
+
+UNBATCHED = SCATTERED.replace("max_batch_size: 8", "max_batch_size: 0").replace(" allow_ragged_batch: true", "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "created"),
+    [("BATCH_ELEMENT_COUNT", [6]), ("BATCH_ITEM_SHAPE", [[3, 2]]), ("BATCH_ITEM_SHAPE_FLATTEN", [3, 2])],
+)
+def test_without_batching_the_whole_shape_counts_and_outputs_come_whole(kind: str, created: list[Any]) -> None:
+    generated = f'batch_input {{ kind: {kind} target_name: "T" source_input: "A" data_type: TYPE_INT32 }}'
+    of = Batch([request(A=np.zeros((3, 2), np.float32))], [1], layout=laid_out(UNBATCHED + generated))
+
+    (reply,) = of.cut({"X": np.zeros(6), "Y": np.array([7, 8])})
+
+    assert of.input("T").tolist() == created
+    assert isinstance(reply, Reply)
+    assert (reply.outputs["X"].shape, reply.outputs["Y"].tolist()) == ((3, 2), [7, 8])

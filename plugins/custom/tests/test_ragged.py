@@ -42,6 +42,17 @@ def test_a_function_gets_all_elements_and_the_batch_input_of_its_parameter(folde
     assert outputs["total"].tolist() == [[6], [10]]
 
 
+def test_an_annotation_has_the_columns_of_the_shapes_of_its_source(folder):
+    shapes = CONFIG.replace("BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO", "BATCH_ITEM_SHAPE")
+    folder.write(CODE.replace("offsets: Array[INT32, -1]", "offsets: Array[INT32, -1, 3]"), shapes)
+
+    with pytest.raises(ConfigError) as caught:
+        folder.completed()
+
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.hint) == ("batch_input[0].kind", "write offsets: Array[INT32, -1, 2]")
+
+
 def test_a_batch_input_is_no_input_of_clients(folder):
     folder.write(CODE, CONFIG)
 

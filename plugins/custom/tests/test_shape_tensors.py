@@ -41,6 +41,27 @@ def test_clients_know_a_shape_without_the_batch_size(folder):
     assert [(each.name, each.dims) for each in config.output] == [("given", (1,)), ("wide", (-1,))]
 
 
+def test_a_shape_of_any_length_stays_one_for_clients(folder):
+    folder.write(CODE.replace("Array[INT32, 2]", "Array[INT32, -1]"), CONFIG.replace("dims: [ 1 ] ", ""))
+
+    config = folder.completed()
+
+    assert (config.input[0].dims, config.output[0].dims) == ((-1,), (-1,))
+
+
+def test_an_annotation_without_a_value_is_reported(folder):
+    folder.write(CODE.replace("shape: Array[INT32, 2]", "shape: Array[INT32, 1]"), CONFIG.replace("dims: [ 1 ] ", ""))
+
+    with pytest.raises(ConfigError) as caught:
+        folder.completed()
+
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.hint) == (
+        "input[0].is_shape_tensor",
+        "write shape: Array[INT32, -1], the batch size in front of the values",
+    )
+
+
 @pytest.mark.parametrize("annotation", ["INT32, 3", "INT32, 1", "INT32, 2, 2"])
 def test_an_annotation_without_room_for_the_batch_size_is_reported(folder, annotation):
     folder.write(CODE.replace("shape: Array[INT32, 2]", f"shape: Array[{annotation}]"), CONFIG)
