@@ -169,9 +169,7 @@ def test_an_output_that_is_not_as_configured_is_refused_behind_one_that_was(arra
 
 def test_inputs_that_are_arrays_are_joined_without_tensors():
     layout = ArrayLayout([("a", "FP32", FP32, (1, 2)), ("b", "INT64", INT64, (1,))])
-    every = [
-        LaidOutArrays(layout, (np.full((1, 2), number, FP32), np.array([number], INT64))) for number in (1, 2, 3)
-    ]
+    every = [LaidOutArrays(layout, (np.full((1, 2), number, FP32), np.array([number], INT64))) for number in (1, 2, 3)]
 
     assert join_rows("a", every).tolist() == [[1, 1], [2, 2], [3, 3]]
     assert join_rows("b", every).tolist() == [1, 2, 3]
