@@ -17,12 +17,19 @@ class Process:
         self.free = 0
         self.seconds = 0.0
         self.events: list[str] = []
-        self.trimmer = MemoryTrimmer(self.read, lambda: self.in_flight > 0, self.collect, self)
+        self.young = 0
+        self.trimmer = MemoryTrimmer(
+            self.read, lambda: self.in_flight > 0, self.collect, lambda: self.young, pages=self
+        )
 
     def read(self) -> int:
         return self.resident * MIB
 
-    def collect(self) -> None:
+    def collect(self, generation: int) -> None:
+        self.young = 0
+        if generation < 2:
+            self.events.append("collect young")
+            return
         self.events.append("collect")
         self.resident -= self.garbage
         self.garbage = 0
@@ -48,6 +55,34 @@ class Process:
         for _ in range(times):
             self.trimmer.check()
         return self.events
+
+
+def test_an_idle_process_with_many_young_objects_collects_these() -> None:
+    process = Process(100)
+    process.young = 4_999
+    assert process.check(10) == []
+
+    process.young = 5_000
+
+    assert process.check(10) == ["collect young"]
+
+
+def test_young_objects_of_a_busy_process_stay() -> None:
+    process = Process(100)
+    process.in_flight, process.young = 1, 40_000
+
+    assert process.check(100) == []
+
+
+def test_each_twentieth_collection_of_young_objects_is_one_of_all() -> None:
+    process = Process(100)
+    process.check()
+
+    for _ in range(40):
+        process.young = 5_000
+        process.check()
+
+    assert process.events == ([*["collect young"] * 19, "collect"]) * 2
 
 
 def test_free_pages_are_given_back_once_though_the_growth_stays() -> None:

@@ -19,6 +19,12 @@ SECONDS_BETWEEN = 1.0
 _FIRST_RETRY, _LAST_RETRY = 8, 512
 _MIB = 2**20
 
+_YOUNG, _OLD = 1, 2
+"""Generations of the garbage collector: with those that survived one collection, and all."""
+
+_MANY_YOUNG = 5_000
+_YOUNG_BEFORE_OLD = 20
+
 _BETWEEN_BUSY_TRIMS = 60
 _SHARE_OF_BUSY_TRIMS = 2000
 
@@ -124,6 +130,9 @@ class Pages(Protocol):
 class MemoryTrimmer:
     """Collects and trims when that is due. A server is idle when `has_work` is false now and was at the last check.
 
+    `collect` collects a generation and the younger ones, as `gc.collect`; `count_young` counts the objects since the
+    last collection.
+
     Each time it becomes idle, growth for `trim` counts from the start anew: what was in use at an earlier trim may be
     free by now.
     """
@@ -132,12 +141,15 @@ class MemoryTrimmer:
         self,
         read_resident: Callable[[], int],
         has_work: Callable[[], bool],
-        collect: Callable[[], object],
+        collect: Callable[[int], object],
+        count_young: Callable[[], int],
         pages: Pages,
     ) -> None:
         self._read_resident = read_resident
         self._has_work = has_work
         self._collect = collect
+        self._count_young = count_young
+        self._young_collections = 0
         self._pages = pages
         self._has_trimmed = False
         self._was_idle = False
@@ -159,15 +171,22 @@ class MemoryTrimmer:
         policy.observe(resident)
         tries_again = stays_idle and self._retries.is_due(policy.is_large(resident))
         if tries_again or (stays_idle and policy.must_collect_idle(resident)):
-            self._collect()
+            self._collect(_OLD)
             policy.idle_mark = policy.mark = resident = self._read_resident()
         elif policy.must_collect_busy(resident):
-            self._collect()
+            self._collect(_OLD)
             policy.mark = self._read_resident()
+        elif stays_idle and self._count_young() >= _MANY_YOUNG:
+            self._collect_young()
         must_trim = policy.must_trim(resident) if stays_idle else self._must_trim_busy(resident)
         if tries_again or must_trim:
             self._pages.give_back()  # on a thread: the marks follow with the next check
             self._has_trimmed = True
+
+    def _collect_young(self) -> None:
+        """Free what models that were replaced leave in cycles, some 400 objects each: 8 MB after 100 loads."""
+        self._young_collections += 1
+        self._collect(_OLD if self._young_collections % _YOUNG_BEFORE_OLD == 0 else _YOUNG)
 
     def _must_trim_busy(self, resident: int) -> bool:
         return self._busy_trims.is_due(self._policy.may_trim_busy(resident), self._pages.seconds)
@@ -197,7 +216,7 @@ def trimming_memory(loop: Timers, has_work: Callable[[], bool]) -> Iterator[None
     except OSError:
         yield
         return
-    trimmer = MemoryTrimmer(resident_bytes, has_work, gc.collect, FreePages())
+    trimmer = MemoryTrimmer(resident_bytes, has_work, gc.collect, lambda: gc.get_count()[0], FreePages())
     timer: Cancellable | None = None
 
     def tick() -> None:
