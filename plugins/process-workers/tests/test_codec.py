@@ -169,10 +169,21 @@ def test_replies_that_are_not_one_row_of_each_request_are_not_joined(
     assert [each.outputs["y"].shape for each in answer] == [shape] * 3  # type: ignore[union-attr]
 
 
-def test_inputs_over_received_bytes_are_written_as_tensors_are() -> None:
-    kinds = (("a", "FP32", (1, 3)), ("b", "INT64", (1, 1)), ("c", "UINT8", (1, 4)))
+@pytest.mark.parametrize(
+    ("kinds", "gap"),
+    [
+        pytest.param((("a", "FP32", (1, 3)), ("b", "INT64", (1, 1)), ("c", "UINT8", (1, 4))), 0, id="with padding"),
+        pytest.param((("a", "FP32", (1, 4)), ("b", "INT64", (1, 2)), ("c", "UINT8", (1, 5))), 0, id="without"),
+        pytest.param((("a", "FP32", (1, 4)), ("b", "INT64", (1, 2)), ("c", "UINT8", (1, 16))), 0, id="in one piece"),
+        pytest.param((("a", "FP32", (1, 4)), ("b", "INT64", (1, 2)), ("c", "UINT8", (1, 16))), 7, id="with gaps"),
+    ],
+)
+def test_inputs_over_received_bytes_are_written_as_tensors_are(
+    kinds: tuple[tuple[str, str, tuple[int, int]], ...], gap: int
+) -> None:
     fields, content = [], bytes(3)
     for name, datatype, shape in kinds:
+        content += bytes(gap)
         array = np.arange(1, shape[1] + 1).astype(TENSOR_TYPES[datatype].dtype)
         fields.append(Field(name, datatype, shape, array.dtype, len(content) - 3, array.nbytes))
         content += array.tobytes()
@@ -186,7 +197,7 @@ def test_inputs_over_received_bytes_are_written_as_tensors_are() -> None:
         batch = batch_in(Decoder(bodies[0], there.memory.read), "m", lambda index: None, None)  # type: ignore[arg-type, return-value]
 
     assert bodies[0] == bodies[1]
-    assert batch.requests[1].inputs["a"].array.tolist() == [[1, 2, 3]]
+    assert batch.requests[1].inputs["a"].array.tolist() == inputs["a"].array.tolist()
 
 
 @pytest.mark.parametrize(("claimed", "shape"), [(0, (3,)), (3, (3,)), (2**63, (0,)), (2, ())], ids=str)

@@ -93,15 +93,21 @@ class Encoder:
 
     def body(self) -> bytes:
         """The whole body."""
+        self._count_rows()
         return b"".join(self._parts)
+
+    def _count_rows(self) -> None:
+        """Write how many rows the latest group has, if there are several."""
+        if self._rows > 1:
+            self._parts[self._count_at] = _NUMBER.pack(self._rows)
 
     def _begin_row(self, form: Form) -> None:
         """A further row, or the first one of a group."""
         parts = self._parts
         if form is self._form and self._row_end == len(parts):
             self._rows += 1
-            parts[self._count_at] = _NUMBER.pack(self._rows)
         else:
+            self._count_rows()
             self._form = form
             self._rows, self._count_at = 1, len(parts) + 1
             parts += (form.head, _ONE)

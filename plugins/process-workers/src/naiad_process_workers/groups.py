@@ -42,7 +42,7 @@ class Form(NamedTuple):
 class RowForm(NamedTuple):
     """How inputs of one layout are written: the form, and the beginning, the end and the padding of each payload.
 
-    Without `spans` they are written as other tensors are.
+    Payloads that follow one another without padding are one span. Without `spans` they are written as other tensors.
     """
 
     form: Form
@@ -113,9 +113,13 @@ def row_form_of(label: Label, layout: InputLayout) -> RowForm:
         if len(_row_forms) >= _MOST_HEADS:
             _row_forms.clear()
         form = form_of((label, *(part for each in layout.fields for part in (each.name, each.datatype, each.shape))))
-        pairs = zip(layout.fields, form.row_pads, strict=True) if form.row_pads else ()
-        spans = tuple((each.start, each.start + each.size, pad) for each, pad in pairs)
-        row_form = _row_forms[label, layout] = RowForm(form, spans)
+        spans: list[tuple[int, int, bytes]] = []
+        for each, pad in zip(layout.fields, form.row_pads, strict=True) if form.row_pads else ():
+            begin, end = each.start, each.start + each.size
+            if spans and spans[-1][1:] == (begin, b""):
+                begin = spans.pop()[0]
+            spans.append((begin, end, pad))
+        row_form = _row_forms[label, layout] = RowForm(form, tuple(spans))
     return row_form
 
 
