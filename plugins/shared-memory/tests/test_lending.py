@@ -6,6 +6,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -191,6 +192,14 @@ def test_what_is_not_aligned_is_not_lent(region):
     assert region.lend(4, PAGE) is None
 
 
+def test_the_alignment_is_that_of_the_address(memory, make_segment):
+    memory.register_system("r", make_segment(b"\1" * SIZE).key, 16, SIZE - 16)
+    region = memory.region("r")
+
+    assert region.lend(16, PAGE) is None
+    assert region.lend(48, PAGE).end()
+
+
 def test_a_hollow_segment_is_not_lent_for_that_would_fill_it(memory, make_segment):
     segment = make_segment()
     segment.resize(SIZE)
@@ -212,6 +221,19 @@ def test_a_guard_that_was_not_built_is_none(monkeypatch, tmp_path):
     monkeypatch.setattr("naiad_shared_memory.guard._LIBRARY", tmp_path / "nowhere.so")
 
     assert load_guard() is None
+
+
+@pytest.mark.parametrize(("installed", "span"), [(1, -1), (0, 0)])
+def test_memory_that_cannot_be_guarded_is_not_mapped(segment, monkeypatch, installed, span):
+    guard = load_guard()
+    full = SimpleNamespace(naiad_guard_install=lambda: installed, naiad_guard_cover=lambda address, byte_size: span)
+    monkeypatch.setattr(guard, "_library", full)
+    region = SegmentMemory("r", segment.key, os.open(segment.path, os.O_RDWR), 0, SIZE, guard=guard)
+
+    assert guard.cover(0, PAGE) is None
+    assert region.lend(0, SIZE) is None
+    region.write(0, SIZE, [b"\2" * SIZE], "OUT")
+    assert set(region.read(0, SIZE)) == {2}
 
 
 def test_without_a_page_map_there_is_no_guard(monkeypatch):

@@ -115,10 +115,11 @@ def test_the_worker_writes_a_large_output_also_of_inputs_outside_of_regions(tmp_
     assert threading.get_ident() not in target.threads
 
 
-def test_an_output_that_a_model_leaves_out_is_not_written():
+@pytest.mark.parametrize("outputs", [{}, {"OUTPUT": Tensor.of("OUTPUT", np.empty((1, 0), np.float32))}])
+def test_an_output_that_a_model_leaves_out_or_empty_is_not_written(outputs):
     target = Region(4.0)
 
-    request_io({}, {"OUTPUT": SharedOutput(target, 0, SIZE)}).store({})
+    request_io({}, {"OUTPUT": SharedOutput(target, 0, SIZE)}).store(outputs)
 
     assert np.all(target.memory == 4.0)
     assert target.threads == []
