@@ -149,6 +149,18 @@ async def test_a_caller_in_python_may_take_what_an_ensemble_answers_on_the_devic
     assert (held.copies, parts.copies("one"), parts.copies("ten")) == (0, 0, 0)
 
 
+async def test_an_ensemble_behind_a_cache_answers_with_arrays(parts: DeviceParts) -> None:
+    parts.join("e", "A", "C", "one x=A -> y=B", "ten x=B -> y=C", more="response_cache { enable: true }")
+    plugins = [parts, naiad_scheduler_ensemble, naiad_cache, FakeCache()]
+
+    async with Server(model_repository=[parts.root], plugins=plugins, options={"cache-config": ("fake",)}) as server:
+        answers = [await server.infer(ask("e", 1, on_device={"C": [GPU]})) for _ in range(2)]
+
+    assert [type(each.outputs["C"].payload) for each in answers] == [np.ndarray, np.ndarray]
+    assert [float(each.outputs["C"].array[0]) for each in answers] == [12, 12]
+    assert len(parts.arrays["ten"]) == 1
+
+
 async def test_a_traced_request_tells_what_stayed_on_the_device(parts: DeviceParts) -> None:
     parts.join("e", "A", "C", "one x=A -> y=B", "ten x=B -> y=C")
     trace = ReadingTrace()

@@ -109,6 +109,26 @@ async def test_a_step_may_change_the_sequence_for_those_behind_it(chain: Parts) 
     assert outside.parameters == response.parameters
 
 
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({"sequence_id": 1}, (1, False, False)),
+        ({"sequence_start": True}, (7, True, False)),
+        ({"sequence_end": True}, (7, False, True)),
+    ],
+)
+async def test_one_flag_of_the_sequence_leaves_the_others(
+    chain: Parts, flags: dict[str, int | bool], expected: tuple[int, bool, bool]
+) -> None:
+    chain.functions["one"] = lambda batch: [Reply({"y": batch.input("x")}, flags)]
+
+    async with chain.serving() as server:
+        await server.infer(ask("e", correlation_id=7))
+
+    second = chain.requests["ten"][0]
+    assert (second.correlation_id, second.sequence_start, second.sequence_end) == expected
+
+
 @pytest.mark.parametrize("invalid", [True, 1.5])
 async def test_a_sequence_id_that_is_none_leaves_that_of_the_request(chain: Parts, invalid: bool | float) -> None:
     chain.functions["one"] = lambda batch: [Reply({"y": batch.input("x")}, {"sequence_id": invalid})]
