@@ -53,6 +53,14 @@ def test_an_annotation_has_the_columns_of_the_shapes_of_its_source(folder):
     assert (problem.path, problem.hint) == ("batch_input[0].kind", "write offsets: Array[INT32, -1, 2]")
 
 
+@pytest.mark.parametrize("columns", [2, -1])
+def test_an_annotation_may_leave_the_columns_open(folder, columns):
+    shapes = CONFIG.replace("BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO", "BATCH_ITEM_SHAPE")
+    folder.write(CODE.replace("offsets: Array[INT32, -1]", f"offsets: Array[INT32, -1, {columns}]"), shapes)
+
+    assert [each.name for each in folder.completed().input] == ["x"]
+
+
 def test_a_batch_input_is_no_input_of_clients(folder):
     folder.write(CODE, CONFIG)
 

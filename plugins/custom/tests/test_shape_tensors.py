@@ -49,6 +49,12 @@ def test_a_shape_of_any_length_stays_one_for_clients(folder):
     assert (config.input[0].dims, config.output[0].dims) == ((-1,), (-1,))
 
 
+def test_the_length_of_the_configuration_stays_where_the_annotation_leaves_it_open(folder):
+    folder.write(CODE.replace("shape: Array[INT32, 2]", "shape: Array[INT32, -1]"), CONFIG)
+
+    assert folder.completed().input[0].dims == (1,)
+
+
 def test_an_annotation_without_a_value_is_reported(folder):
     folder.write(CODE.replace("shape: Array[INT32, 2]", "shape: Array[INT32, 1]"), CONFIG.replace("dims: [ 1 ] ", ""))
 

@@ -34,6 +34,7 @@ def of_group(path: str, most: str, used: int, cached: int) -> dict[str, str]:
         (MACHINE | {"/proc/self/cgroup": "0::/\n"} | of_group("", "900", 100, 100), 900),
         (MACHINE | {"/proc/self/cgroup": "12:memory:/old\n0::/\n"}, 8192),
         (MACHINE | OLD_GROUP, 700),
+        (MACHINE | GROUP | {"/sys/fs/cgroup/pods/one/memory.max": "5000\n"}, 8192),
     ],
 )
 def test_what_is_left_is_the_least_that_anything_tells(files: dict[str, str], free: int | None) -> None:
