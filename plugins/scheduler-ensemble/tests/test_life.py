@@ -37,6 +37,14 @@ async def test_an_ensemble_needs_a_version_folder_that_may_be_empty(chain: Parts
             await server.load("e")
 
 
+async def test_an_ensemble_without_a_platform_is_shown_with_it(chain: Parts) -> None:
+    path = chain.root / "e" / "config.pbtxt"
+    path.write_text(path.read_text().replace('platform: "ensemble"', ""))
+
+    async with chain.serving() as server:
+        assert server.model_config("e").platform == "ensemble"
+
+
 async def test_an_ensemble_has_no_instances(chain: Parts) -> None:
     async with chain.serving() as server:
         assert server.instances("e") == ()
