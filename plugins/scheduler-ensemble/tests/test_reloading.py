@@ -70,6 +70,16 @@ async def test_counters_of_an_ensemble_outlive_the_reload_of_a_model(chain: Part
         assert server.statistics("ten")[0].inference_count == 1
 
 
+async def test_an_ensemble_that_is_loaded_again_counts_anew(chain: Parts) -> None:
+    async with explicit(chain, "*") as server:
+        await server.infer(ask("e"))
+        (chain.root / "e" / "1" / "notes").write_text("new")
+        await server.load("e")
+        await server.infer(ask("e"))
+
+        assert server.statistics("e")[0].inference_count == 1
+
+
 async def test_reloading_a_model_under_traffic_loses_no_request_of_its_ensembles(chain: Parts) -> None:
     served = 0
     stop = False
