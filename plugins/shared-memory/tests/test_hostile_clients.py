@@ -267,13 +267,13 @@ def test_a_copy_that_the_allocator_refuses_is_an_error(memory, make_segment, mon
 
 
 @pytest.mark.parametrize(
-    ("byte_size", "free", "left"),
+    ("byte_size", "free", "expected"),
     [(1 << 28, 1 << 27, False), (1 << 28, 1 << 28, True), (1 << 28, None, True), (1 << 20, 0, True)],
 )
-def test_memory_for_what_a_model_keeps_is_left_when_the_system_has_as_much(monkeypatch, byte_size, free, left):
+def test_memory_for_what_a_model_keeps_is_left_when_the_system_has_as_much(monkeypatch, byte_size, free, expected):
     monkeypatch.setattr("naiad_shared_memory.extents.free_bytes", lambda: free)
 
-    assert is_left(byte_size) is left
+    assert is_left(byte_size) is expected
 
 
 def test_a_server_without_a_free_descriptor_says_so(memory, make_segment, monkeypatch):
