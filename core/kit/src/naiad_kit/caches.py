@@ -4,6 +4,7 @@ A plugin offers a `naiad.cache.CacheFactory` by the hook `naiad_caches`; naiad-c
 names.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -80,8 +81,7 @@ class Cache(Protocol):
     """Keeps responses by key. Every method but `close` is called on one thread and must return at once.
 
     `shared` says that other servers, or this one after a restart, may find the responses. No response of more than
-    `largest` bytes is inserted (`math.inf`: of any size). Responses may be kept and returned as they are: they are
-    never changed.
+    `largest` bytes is inserted. Responses may be kept and returned as they are: they are never changed.
     """
 
     shared: bool
@@ -131,3 +131,7 @@ def _read_only_copy(array: np.ndarray) -> np.ndarray:
         copy.flags.writeable = False
         return copy.view()  # a view of what is not writeable cannot be made so
     return np.ndarray(array.shape, array.dtype, array.tobytes())
+
+
+UNLIMITED = math.inf
+"""For `Cache.largest`."""
