@@ -13,7 +13,7 @@ from naiad.reports import IndexEntry
 from naiad.types import Request
 from naiad_testing.fake_backend import FakeBackend
 from naiad_testing.in_loop import off_the_loop, request, running
-from naiad_testing.loops import jump, turns, until
+from naiad_testing.loops import passing_time, turns, until
 
 from .control import explicit
 
@@ -114,13 +114,14 @@ async def test_models_whose_folders_are_gone_are_forgotten_while_the_server_poll
 ) -> None:
     async with running(tmp_path, backend, model_control_mode="poll", repository_poll_secs=1.0) as server:
         for number in range(3):
-            backend.write(tmp_path, f"dated-{number}")
-            await jump(1)
-            await until(lambda name=f"dated-{number}": name in server._models.serving_versions)
-            await server.infer(_sequence(f"dated-{number}"))
-            shutil.rmtree(tmp_path / f"dated-{number}")
-            await jump(1)
-            await until(lambda name=f"dated-{number}": name not in server._models.records)
+            name = f"dated-{number}"
+            backend.write(tmp_path, name)
+            with passing_time():  # a poll that is under way has begun too early: one after it finds the model
+                await until(lambda name=name: name in server._models.serving_versions)
+            await server.infer(_sequence(name))
+            shutil.rmtree(tmp_path / name)
+            with passing_time():
+                await until(lambda name=name: name not in server._models.records)
 
         assert list(server._models.records) == ["m"]
         assert set(server._models.repositories.fingerprints.folders) == {tmp_path / "m"}
