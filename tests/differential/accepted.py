@@ -206,7 +206,6 @@ ACCEPTED = (
     Accepted("a compressed body that is cut, or goes on behind its end", "compressed/gzip_*:status", "400 *", "200"),
     *(Accepted(_HTTP, f"{part}/*:status", ours) for part in ("head", "body") for ours in ("400 *", "200")),
     Accepted(_HTTP, "head/*:status", "505 *"),
-    Accepted(_HTTP, "head/bare_line_feeds:status", "no answer", "closed *"),
     Accepted("statistics of an unknown model", "statistics/*:status", "404 *", "400 *"),
     Accepted("`batch_reasons` in the statistics", "statistics/*.batch_reasons", "*", "'(absent)'"),
     Accepted("warm-up in the statistics", "statistics/all:$.model_stats*configured*"),
