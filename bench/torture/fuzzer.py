@@ -13,12 +13,12 @@ from bench.torture.case import Figure
 from bench.torture.server import Target
 
 SEED = 13
-_CASES = 20_000
-SECONDS = float(os.environ.get("FUZZ_SECONDS", "75"))
+_CASES, _SECONDS = 20_000, 75.0
+SECONDS = float(os.environ.get("FUZZ_SECONDS", _SECONDS))
 """How long the clients of a fuzzer go on; with FUZZ_SECONDS all that time, else for 20,000 cases at most."""
 
 CASES_OF_FUZZER = sys.maxsize if "FUZZ_SECONDS" in os.environ else _CASES
-LOG_KB = int(20_000 * max(1, SECONDS / 75))
+LOG_KB = int(20_000 * max(1, SECONDS / _SECONDS))
 """What the log may grow by."""
 
 

@@ -16,7 +16,7 @@ _TRIM_BYTES = 16 * _MIB
 
 _ARENAS = 8
 _THREADS = 2 * _ARENAS
-"""A new thread uses an arena that no thread uses any more, or else the next in turn: so many threads meet each one."""
+"""glibc gives a new thread an arena without threads, or else the next in turn: so many use each arena at least once."""
 
 _SMALLEST_END = 128 * 1024
 _BLOCK = 70_000

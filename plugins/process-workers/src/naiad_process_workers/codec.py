@@ -204,14 +204,9 @@ class Decoder:
         layout = group.layout
         if layout is not None:
             return group.label, [LaidOutArrays(layout, arrays) for arrays in rows]
-        result = []
-        for arrays in rows:
-            tensors = {}
-            for each, array in zip(group.tensors, arrays, strict=True):
-                name = each.name
-                tensors[name] = Tensor(name, each.datatype, each.shape, array)
-            result.append(tensors)
-        return group.label, result
+        (arrays,) = rows
+        pairs = zip(group.tensors, arrays, strict=True)
+        return group.label, [{each.name: Tensor(each.name, each.datatype, each.shape, array) for each, array in pairs}]
 
     def output_rows(self, most: int) -> tuple[Label, list[dict[str, np.ndarray]]]:
         """The label and the arrays of a group of 1 to `most` rows, as `tensor_rows`."""
