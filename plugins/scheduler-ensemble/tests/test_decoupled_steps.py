@@ -57,30 +57,11 @@ async def test_a_caller_who_reads_slowly_holds_the_decoupled_step_back(chain: Pa
     assert before <= stalled < 1000
 
 
-async def test_a_decoupled_step_waits_for_room_behind_it(chain: Parts) -> None:
-    chain.add("many", "x", "y", times(1000), "model_transaction_policy { decoupled: true }")
-    chain.join("s", "A", "C", "many x=A -> y=B", "one x=B -> y=C", scheduling="max_inflight_requests: 1")
-    chain.hold("one")
-
-    async with chain.serving() as server:
-        stream = server.stream(ask("s", 0))
-        first = asyncio.ensure_future(anext(stream))
-        await chain.held()
-        for _ in range(2000):
-            await asyncio.sleep(0)
-        held = sum(len(each._held) for each in chain.ensembles["s"]._ensemble.calls)
-        chain.release("one")
-        await first
-        count = 1 + sum([bool(each.outputs) async for each in stream])
-
-    assert count == 1000
-    assert held < 200
-
-
-async def test_an_ensemble_of_decoupled_steps_waits_for_room_behind_it(chain: Parts) -> None:
+@pytest.mark.parametrize("step", ["many x=A -> y=B", "inner A=A -> B=B"], ids=["a model", "an ensemble"])
+async def test_a_decoupled_step_waits_for_room_behind_it(chain: Parts, step: str) -> None:
     chain.add("many", "x", "y", times(1000), "model_transaction_policy { decoupled: true }")
     chain.join("inner", "A", "B", "many x=A -> y=B")
-    chain.join("s", "A", "C", "inner A=A -> B=B", "one x=B -> y=C", scheduling="max_inflight_requests: 1")
+    chain.join("s", "A", "C", step, "one x=B -> y=C", scheduling="max_inflight_requests: 1")
     chain.hold("one")
 
     async with chain.serving() as server:
