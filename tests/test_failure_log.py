@@ -60,7 +60,7 @@ def test_every_fault_is_in_the_log_once_with_its_traceback_whatever_its_kind_and
     assert "gRPC INTERNAL: [request id: g-1] the sensor is broken" in log
     assert log.count("the sensor is broken") == 2
     assert log.count("Traceback (most recent call last)") == log.count("ValueError: no luck") == 2
-    assert [log.count(f"failed a batch of 1 requests ({name})") for name in ("h-2", "g-1")] == [1, 1]
+    assert [log.count(f"failed a batch of 1 request ({name})") for name in ("h-2", "g-1")] == [1, 1]
 
 
 def test_a_model_that_does_not_serve_is_one_warning_however_often_it_is_requested(

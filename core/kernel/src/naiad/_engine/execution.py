@@ -218,8 +218,9 @@ class ManagedInstance:
         if isinstance(execution.error, InternalError):
             ids = ", ".join(request.id for request in execution.batch.requests if request.id)
             count, named = len(execution.calls), f" ({ids})" if ids else ""
+            requests = "1 request" if count == 1 else f"{count} requests"
             labels = {"model": self._responses.model, "version": str(self._responses.version), "request_id": ids}
-            message = f"instance '{self.name}' failed a batch of {count} requests{named}"
+            message = f"instance '{self.name}' failed a batch of {requests}{named}"
             _logger.error("%s", message, exc_info=error, extra=labels)
             execution.error.logged = True
         drop_tracebacks(error)  # the frames hold the batch
