@@ -9,6 +9,7 @@ from naiad_config.errors import ConfigError
 from .rules import Formats
 
 ONNX = Formats("onnxruntime", ("onnxruntime_onnx",), {"model.onnx": "onnxruntime_onnx"})
+TENSORRT = Formats("tensorrt")
 PYTHON = Formats("python", ("custom",), {"model.py": ""}, aliases=("custom",))
 TENSORFLOW = Formats(
     "tensorflow",
@@ -179,6 +180,14 @@ def test_an_unknown_backend_is_answered_with_those_installed(version):
     assert problem.message == "'m' needs the backend 'onnxruntim', which no installed plugin offers"
     assert problem.hint == (
         "did you mean 'onnxruntime'? Installed backends: identity, onnxruntime, python, tensorflow."
+    )
+
+
+def test_a_backend_that_only_triton_has_is_no_misspelt_name(version):
+    problem = refusal(ModelConfig(name="m", backend="tensorrtllm"), version, (TENSORRT,))
+
+    assert problem.hint == (
+        "Naiad has no such backend; docs/from_triton.md says what to use instead. Installed backends: tensorrt."
     )
 
 

@@ -56,6 +56,9 @@ KNOWN_FORMATS = (
 )
 """In the order of detection: the first file that is there decides."""
 
+_OF_TRITON_ALONE = frozenset({"dali", "fil", "tensorrtllm", "vllm"})
+"""Backends of Triton's images that Naiad has not: no name that is like theirs is meant."""
+
 
 def backend_of_platform(platform: str) -> str:
     """The well-known backend that serves a platform, "" when there is none."""
@@ -248,7 +251,10 @@ class BackendSearch:
         message = f"'{self.config.name}' needs the backend '{backend}'{reason}, which no installed plugin offers"
         near = nearest(backend, [known for each in self.backends for known in (each.name, *each.aliases)])
         source = self.where_to_get(backend)
-        steps = [source or (f"did you mean '{near}'?" if near else ""), also, self._installed()]
+        guess = f"did you mean '{near}'?" if near else ""
+        if backend in _OF_TRITON_ALONE:
+            guess = "Naiad has no such backend; docs/from_triton.md says what to use instead."
+        steps = [source or guess, also, self._installed()]
         if not source:
             steps += self.skipped
         return ConfigError([Problem(message, path, hint=" ".join(filter(None, steps)))])
