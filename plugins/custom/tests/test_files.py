@@ -148,7 +148,7 @@ def test_the_top_level_of_a_file_runs_once_a_load(folder):
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        ("def f(:", r"model\.py:1: SyntaxError"),
+        ("def f(:", r"model\.py:1: SyntaxError: invalid syntax$"),
         ("import nowhere_to_be_found", r"model\.py:1: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
         ("x = 1\nraise SystemExit(3)", r"model\.py:2: SystemExit: 3"),
         ("x = 1", r"model\.py holds no model: mark a function or class with @naiad_custom\.model"),

@@ -101,6 +101,14 @@ AUTO = """
 """
 
 
+def test_a_class_that_leaves_the_configuration_without_tensors_is_served_with_a_warning(folder, caplog):
+    folder.write(EMPTY)
+
+    folder.completed()
+
+    assert "has no inputs and no outputs: write them into its config.pbtxt" in caplog.text
+
+
 def test_auto_complete_config_fills_the_configuration(folder):
     folder.write(AUTO.format(end="return config"))
 

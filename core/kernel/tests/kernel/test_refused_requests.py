@@ -29,6 +29,12 @@ def test_an_unknown_input_is_named_with_what_there_is() -> None:
     assert message == "unexpected inference input 'Z' for model 'batched'; its inputs are 'A','B'"
 
 
+def test_an_input_of_a_model_without_inputs_is_refused_with_a_whole_sentence() -> None:
+    message = refusal('name: "empty"', request(A=floats(1, 2)))
+
+    assert message == "unexpected inference input 'A' for model 'empty'; its configuration has no input"
+
+
 def test_an_unknown_input_in_slot_of_an_optional_one_is_named() -> None:
     assert "unexpected inference input 'Z'" in refusal(OPTIONAL, request(A=floats(1, 1), Z=floats(1, 1)))
 

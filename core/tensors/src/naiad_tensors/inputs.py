@@ -151,10 +151,8 @@ class DeclaredInputs:
     def _check_names(self, inputs: Mapping[str, Tensor]) -> None:
         for name in inputs:
             if name not in self._inputs:
-                raise InvalidArgumentError(
-                    f"unexpected inference input '{name}' for model '{self._model}'; "
-                    f"its inputs are {_quoted(self._inputs)}"
-                )
+                known = f"its inputs are {_quoted(self._inputs)}" if self._inputs else "its configuration has no input"
+                raise InvalidArgumentError(f"unexpected inference input '{name}' for model '{self._model}'; {known}")
         missing = [name for name in self._inputs if name in self._required and name not in inputs]
         if missing:
             least, most = len(self._required), len(self._inputs)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from naiad_custom.triton.model import TritonModel
 
 _TRITON_CLASS = "TritonPythonModel"
+_NO_TENSORS = (
+    "model '%s' has no inputs and no outputs: write them into its config.pbtxt, or into an auto_complete_config in %s"
+)
 
 
 class PythonBackend:
@@ -73,7 +76,10 @@ class PythonBackend:
         if _TRITON_CLASS in vars(file.module):
             from naiad_custom.triton.completion import auto_completed
 
-            return auto_completed(context.config, file, vars(file.module)[_TRITON_CLASS])
+            config = auto_completed(context.config, file, vars(file.module)[_TRITON_CLASS])
+            if not (config.input or config.output):
+                context.logger.warning(_NO_TENSORS, config.name, file.path)
+            return config
         definition = definition_in(file)
         check_isolation(context.config, definition.declaration, file.path)
         return completed(context.config, definition.signature, definition.declaration)

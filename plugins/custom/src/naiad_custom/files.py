@@ -74,7 +74,8 @@ class ModelFile:
 
     def describe(self, error: BaseException) -> str:
         """The type and text of an error; with a hint where a package is missing that the model's requirements list."""
-        text = f"{type(error).__name__}: {error}"
+        words = error.msg if isinstance(error, SyntaxError) else error  # its text repeats file and line
+        text = f"{type(error).__name__}: {words}"
         hint = hint_of(error) or (self.unused_requirements() if isinstance(error, ImportError) else "")
         return f"{text}; {hint}" if hint else text
 
