@@ -193,7 +193,7 @@ async def test_files_sockets_and_hidden_folders_in_a_repository_are_no_models(
         assert server.ready().ready
 
 
-async def test_ten_mistakes_are_reported_at_once(tmp_path: Path) -> None:
+async def test_ten_mistakes_are_reported_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = """
       max_batch_size: -4
       input [ { name: "A" data_type: TYPE_FP32 dims: [ 0 ] },
@@ -214,3 +214,4 @@ async def test_ten_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     assert len(lines) == 10
     assert all(line.startswith(f"{tmp_path}/broken/config.pbtxt:") for line in lines)
     assert "for broken" in lines[0]
+    assert f"model 'broken' is UNAVAILABLE: {'; '.join(lines)}" in caplog.messages

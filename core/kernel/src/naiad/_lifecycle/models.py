@@ -248,7 +248,7 @@ class Models(ModelRegistry):
                 record.failed(error)
                 self._binder.follow(name)
                 end = "was not reloaded and serves on as it was" if record.serving else "is UNAVAILABLE"
-                why, extra = error.reason, {"model": name}
+                why, extra = "; ".join(error.reason.splitlines()), {"model": name}
                 _logger.error("model '%s' %s: %s", name, end, why, exc_info=foreign_cause(error), extra=extra)
                 error.args = (f"failed to load '{name}', {error}",)  # what clients of Triton look for
                 raise
