@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -130,3 +131,31 @@ async def test_a_request_that_is_cancelled_as_it_gets_room_leaves_it_to_the_next
 
     assert second.over
     assert answered == refusing.refused == ["second", "fourth"]
+
+
+class Admitted:
+    """A held step that notes when it begins, and then `makes_room` for these: its request fails, and others with it."""
+
+    def __init__(self, name: str, begun: list[str], makes_room: Callable[[], object] = lambda: None) -> None:
+        self.name = name
+        self._begun = begun
+        self._makes_room = makes_room
+
+    def admitted(self) -> None:
+        self._begun.append(self.name)
+        self._makes_room()
+
+
+async def test_steps_that_get_room_at_once_begin_one_after_the_other_and_each_once(chain: Parts) -> None:
+    begun: list[str] = []
+    async with chain.serving():
+        ensemble = chain.ensembles["e"]._ensemble
+        fails = Admitted("fails", begun, lambda: [ensemble.admit(Admitted(name, begun)) for name in "bcd"])
+        breaks = Admitted("breaks", begun, lambda: 1 / 0)
+
+        ensemble.admit(fails)
+        with pytest.raises(ZeroDivisionError):
+            ensemble.admit(breaks)
+        ensemble.admit(Admitted("after", begun))
+
+    assert begun == ["fails", "b", "c", "d", "breaks", "after"]
