@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from naiad import __version__
 from naiad.errors import NaiadError
+from naiad_cli.collector import imports_uncollected
 from naiad_cli.extra_commands import EXTRA_COMMANDS, add_extra_command, extra_commands
 from naiad_cli.parser import Parser, UsageError, did_you_mean
 
@@ -45,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     command_name = words[0] if words else ""
     try:
         _check_command(command_name)
-        arguments = command_parser(command_name).parse_args(words or ["--help"])
+        with imports_uncollected():
+            arguments = command_parser(command_name).parse_args(words or ["--help"])
         arguments.words = words
         return int(arguments.run(arguments))
     except NaiadError as error:

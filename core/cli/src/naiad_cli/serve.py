@@ -16,6 +16,7 @@ from typing import Any
 from naiad import PluginRegistry
 from naiad.options import Settings
 from naiad.server import Named
+from naiad_cli.collector import imports_uncollected
 from naiad_cli.logs import logging_to
 from naiad_cli.model_files import MODEL_NAME, ModelFiles
 from naiad_cli.option_sources import sourced_values, unknown_variables
@@ -155,9 +156,10 @@ def _serve(
     services: Sequence[Named],
 ) -> int:
     # the server is imported only now: --help and mistakes are answered at once
-    from naiad_cli.allocator import bound_allocator
-    from naiad_cli.serving import serve
-    from naiad_cli.stop_signals import ignore_termination
+    with imports_uncollected():
+        from naiad_cli.allocator import bound_allocator
+        from naiad_cli.serving import serve
+        from naiad_cli.stop_signals import ignore_termination
 
     bound_allocator()
     faulthandler.enable()  # native code that crashes the process leaves the stack with the file of its model on stderr

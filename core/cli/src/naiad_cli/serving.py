@@ -1,7 +1,6 @@
 """The run of a server: loads models with a progress line, waits for a signal, drains."""
 
 import asyncio
-import gc
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -14,6 +13,7 @@ from naiad.errors import NaiadError
 from naiad.extend import LoopRunner
 from naiad.reports import IndexEntry
 from naiad.server import Named
+from naiad_cli.collector import collect_seldom, imports_uncollected, settle_memory
 from naiad_cli.exposure import exposure
 from naiad_cli.logs import flush_log
 from naiad_cli.memory import trimming_memory
@@ -53,7 +53,9 @@ async def serve(
     called on, where that is not the main thread alone.
     """
     keys = next((service for service in services if isinstance(service, ApiKeys)), None)
-    server = naiad.Server(options=options, plugins=plugins, runner=runner, services=services)
+    with imports_uncollected():
+        server = naiad.Server(options=options, plugins=plugins, runner=runner, services=services)
+    collect_seldom()
     stop = _stop_signal(server)
     _logger.info("naiad %s serves %s", naiad.__version__, ", ".join(server.settings["model-repository"]))
     loop, limit = asyncio.get_running_loop(), server.settings["watchdog-secs"]
@@ -73,7 +75,7 @@ async def serve(
     if not interrupted:
         if notice := exposure(server.settings, keys is not None):
             _logger.warning("%s", notice)
-        _settle_memory()
+        settle_memory()
         if runner is not None:
             runner.started()
         report_serving()
@@ -98,17 +100,6 @@ async def _serve_until(stop: asyncio.Event, server: naiad.Server, keys: ApiKeys 
         await stop.wait()
     if following is not None:
         following.cancel()
-
-
-def _settle_memory() -> None:
-    """Keep the garbage collector off what was made until now, and from running after every few requests.
-
-    A full collection over all modules took 14 to 23 ms, about once in 11,000 requests, and all requests waited for it.
-    A request makes some 30 objects that die without the collector: a younger generation of 700 was full every 25.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
 
 
 def print_models(server: naiad.Server) -> None:
