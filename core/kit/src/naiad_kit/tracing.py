@@ -4,6 +4,7 @@ The distribution naiad-tracing brings it. A frontend begins a trace with `Tracin
 wire, and ends it; the kernel records the rest.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic_ns
@@ -81,6 +82,12 @@ def add_attributes(trace: Trace, attributes: Attributes) -> None:
     """Add attributes to a trace that has begun, where it keeps any. For frontends, which know their protocol."""
     if isinstance(trace, TakesAttributes):
         trace.add_attributes(attributes)
+
+
+def traceparent_of(trace: Trace | None) -> str:
+    """The header `traceparent` (W3C Trace Context) of a trace; "" for none, and for a trace that goes to a file."""
+    context = "" if trace is None else trace.context()
+    return str(json.loads(context).get("traceparent", "")) if context else ""
 
 
 @runtime_checkable

@@ -20,6 +20,7 @@ from naiad_grpc.streaming_requests import Call, Outcome, StreamRequest, cancel
 from naiad_kit.access_lines import Form, LoggedClient
 from naiad_kit.access_log import AccessLog, access_log_of
 from naiad_kit.buffers import total_size
+from naiad_kit.tracing import traceparent_of
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
@@ -65,6 +66,7 @@ class Lines:
         request_id = ""
         if request is not None:
             model, version, request_id = request.model_name, version or request.version, request.id
+            traceparent = traceparent_of(request.trace) or traceparent
         key = line.method, model, version, request_id, status, line.received, sent, traceparent
         line.over, line.call = True, None  # a call refers to tensors and to its line
         self._access.record(client, key, line.began_ns, call)

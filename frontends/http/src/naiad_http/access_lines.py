@@ -6,7 +6,7 @@ from time import monotonic_ns
 from typing import Any
 from urllib.parse import unquote
 
-from naiad.types import Request
+from naiad.types import Request, Trace
 from naiad_http.codec import Encoded
 from naiad_http.codec.request_head import RequestHead
 from naiad_http.connection_context import ConnectionContext
@@ -17,6 +17,7 @@ from naiad_http.response_sinks import EventSink, TakesOutcomes
 from naiad_http.statuses import HttpResponse, Outcome
 from naiad_kit.access_lines import Form, LoggedClient
 from naiad_kit.access_log import AccessLog, address_of
+from naiad_kit.tracing import traceparent_of
 
 _CLIENT_CLOSED = 499
 
@@ -42,6 +43,8 @@ class LoggedProtocol(HttpProtocol):
     def _write_success(self, request: Request, outcome: Outcome, encoded: Encoded) -> None:
         line = self._line
         key = self._head, outcome.version, request.id, len(encoded.text) + encoded.size, line.received  # type: ignore[union-attr]
+        if self._trace is not None:
+            key = *key, 200, traceparent_of(self._trace)  # type: ignore[assignment]
         line.record(line, key, self._began_ns or self._received_ns, self._call)
         line.received = 0
         HttpProtocol._write_success(self, request, outcome, encoded)  # `super()` takes as long as three attributes
@@ -82,7 +85,7 @@ class LoggedProtocol(HttpProtocol):
 
     def _end_cycle(self) -> None:
         if self._cycle is not None:
-            self._log(self._cycle.status, self._cycle.sent, self._cycle.call)
+            self._log(self._cycle.status, self._cycle.sent, self._cycle.call, self._cycle.trace)
         super()._end_cycle()
 
     def _forget(self) -> None:
@@ -90,16 +93,18 @@ class LoggedProtocol(HttpProtocol):
             self._log(_CLIENT_CLOSED, 0, self._call)
         super()._forget()
 
-    def _log(self, status: int, sent: int, call: object) -> None:
-        """Log the request that has ended."""
-        line = self._line
-        key = self._head, line.answered, line.request_id, sent, line.received, status
+    def _log(self, status: int, sent: int, call: object, trace: Trace | None = None) -> None:
+        """Log the request that has ended; `trace` is its own if an application served it."""
+        line, traceparent = self._line, traceparent_of(trace or self._trace)
+        key = self._head, line.answered, line.request_id, sent, line.received, status, traceparent
         line.record(line, key, self._began_ns or self._received_ns, call)
         line.request_id, line.answered, line.received, line.events = "", 0, 0, None
 
 
 class _Client(LoggedClient):
-    """The client of one connection. A key is head, version, ID, bytes sent and received, and the status unless 200.
+    """The client of one connection. A key is head, version, ID, and bytes sent and received; then status and trace.
+
+    The status is there unless it is 200, the `traceparent` of the server's own trace, "" for none, only with a status.
 
     `record` is that of the access log. `received` is the size of the body of the request in flight where its head may
     not say it; `request_id`, `answered` (the version) and `events` are those of a request other than a plain infer
@@ -118,12 +123,16 @@ class _Client(LoggedClient):
 
     def describe(self, form: Form, key: tuple[Any, ...]) -> None:
         """As in LoggedClient."""
-        head, version, request_id, sent, received, *status = key
+        head, version, request_id, sent, received, *more = key
+        status, traceparent = more or (200, "")
         if self._of != (head, version):
             self._of = head, version
             self._caller = self._describe(form, head, version)
         size = received or (0 if head is None else head.length)
-        self.subject = form.subject(self._caller, request_id, status[0] if status else 200, size, sent)
+        self.subject = form.subject(self._caller, request_id, status, size, sent)
+        if traceparent:
+            self.trace = form.trace(traceparent)
+            self._of = None  # the next request of that head has another trace
         self.key = key
 
     def _describe(self, form: Form, head: HttpHead | None, version: int) -> str:

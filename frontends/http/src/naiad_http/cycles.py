@@ -16,6 +16,9 @@ from naiad_http.incoming import Message
 REQUEST_HEAD = "naiad.request_head"
 """ASGI extension that passes the head of an infer request on, because ASGI loses the case of header names."""
 
+TRACE = "naiad.trace"
+"""Key of the ASGI state: the trace of a request that an application serves, for the access log."""
+
 CALL = "naiad.call"
 """Key of the ASGI state: the call of a request to a model that an application serves, for the access log."""
 
@@ -99,6 +102,11 @@ class AsgiCycle:
     def call(self) -> Any:
         """The call of a request to a model, None for any other request."""
         return self._scope["state"].get(CALL)
+
+    @property
+    def trace(self) -> Any:
+        """The trace of a request that is traced, None for any other request."""
+        return self._scope["state"].get(TRACE)
 
     async def run_asgi(self, application: ASGIApp) -> None:
         """Run the application; an exception of it is logged, and answered with 500 where nothing is written yet."""

@@ -9,6 +9,7 @@ from starlette.types import Message, Scope, Send
 
 from naiad.types import Request, Trace
 from naiad_http.codec.request_head import RequestHead
+from naiad_http.cycles import TRACE
 from naiad_kit.tracing import Attributes, Tracing, add_attributes
 
 
@@ -76,6 +77,7 @@ class ApplicationTrace:
             self._trace = begin_trace(
                 self._tracing, request, request_head, lambda: self._scope, self._began_ns, received_ns
             )
+            self._scope.get("state", {})[TRACE] = self._trace
 
     async def send(self, message: Message) -> None:
         """Send a part of the response."""
