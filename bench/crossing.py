@@ -29,7 +29,9 @@ def main() -> None:
 
 
 async def _measure(model: str, rounds: int, requests: int) -> None:
-    async with Server(model_repository=[MODELS], plugins=[naiad_custom, naiad_scheduler_dynamic]) as server:
+    options = {"model-control-mode": "explicit", "load-model": (model,)}
+    plugins = [naiad_custom, naiad_scheduler_dynamic]
+    async with Server(model_repository=[MODELS], plugins=plugins, options=options) as server:
         for outstanding in _OUTSTANDING:
             await Pump(server, model, outstanding, requests // 10).run()
             seconds = [await Pump(server, model, outstanding, requests).run() for _ in range(rounds)]

@@ -181,6 +181,14 @@ def test_the_overhead_is_reported_above_the_framework_s_own_call(name: str) -> N
     assert report["server"] > report["instance"]
 
 
+def test_a_crossing_is_measured_with_the_plugins_that_it_needs() -> None:
+    command = [sys.executable, BENCH / "crossing.py", "--rounds=1", "--requests=100"]
+
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert re.findall(r"^ *(\d+) outstanding: +[\d.]+ µs a request", printed, re.MULTILINE) == ["1", "16", "64"]
+
+
 def test_a_download_from_a_store_takes_the_memory_of_two_parts() -> None:
     command = [sys.executable, BENCH / "store_download.py", "--gigabytes=0.25"]
 
