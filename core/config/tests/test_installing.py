@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from importlib import metadata
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,7 +27,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Install:
                 raise PackageNotFoundError(name)
             return SimpleNamespace(read_text=lambda file: json.dumps({"url": url}) if url else None)
 
-        monkeypatch.setattr(installing.metadata, "distribution", distribution)
+        monkeypatch.setattr(metadata, "distribution", distribution)
         return installing.install_command.__wrapped__
 
     return install

@@ -1,4 +1,4 @@
-"""Modules beside model.py in a model's own process: Python's own imports find them."""
+"""Modules in a model's own process: Python's own imports find those beside model.py, and those of Naiad are frozen."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from .conftest import Serve, Write
 
 ONE = np.ones(2, np.float32)
 MODEL = """
-    import builtins, importlib, pickle, random, sys
+    import builtins, gc, importlib, pickle, random, sys
     import numpy as np
     import triton_python_backend_utils as pb_utils
     import helper, shared.inner
@@ -25,6 +25,7 @@ MODEL = """
             assert type(pickle.loads(pickle.dumps(Own()))) is Own
             assert Kept.__module__ == "helper" and type(pickle.loads(pickle.dumps(Kept()))) is Kept
             assert hasattr(random, "random"), random
+            assert gc.isenabled() and gc.get_freeze_count() > 10_000
             x = np.full(2, helper.VALUE + shared.inner.VALUE, np.float32)
             return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", x)]) for _ in requests]
 """

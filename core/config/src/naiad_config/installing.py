@@ -4,7 +4,6 @@ import json
 import re
 import tomllib
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -25,6 +24,8 @@ def install_command(requirement: str) -> str:
 
 def _source() -> Path | None:
     """The folder or the wheel that this distribution was installed from, as PEP 610 records it; None for an index."""
+    from importlib import metadata  # imports zipfile and email: 7 % of what the process of an isolated model imports
+
     try:
         text = metadata.distribution("naiad-config").read_text("direct_url.json")
     except metadata.PackageNotFoundError:  # imported from a folder on sys.path
@@ -56,6 +57,8 @@ def _folders(requirement: str, checkout: Path) -> list[str]:
 
 
 def _is_installed(name: str) -> bool:
+    from importlib import metadata
+
     try:
         metadata.distribution(name)
     except metadata.PackageNotFoundError:

@@ -7,6 +7,7 @@ same packages.
 """
 
 import fcntl
+import gc
 import json
 import os
 import resource
@@ -69,11 +70,14 @@ def main() -> None:
         del sys.path[0]  # the folder of this file, whose modules have names of their own
         sys.meta_path.append(PackageFinder(setup["packages"]))
         os.environ[_PACKAGES] = json.dumps(setup["packages"])
+    gc.disable()  # what is imported stays: 88 collections took a fifteenth of the time and freed nothing
     try:
         from naiad_process_workers.runtime import Runtime
     except Exception as error:  # noqa: BLE001 - an old interpreter, or one without numpy, fails in many ways
         version = ".".join(map(str, sys.version_info[:3]))
         refuse(setup["work"], f"its interpreter {sys.executable} (Python {version}) cannot run it: {error!r}")
+    gc.freeze()
+    gc.enable()
 
     sys.argv[:] = [""]
     if setup["memory"]:
