@@ -1,15 +1,19 @@
 """The backend `tensorrt`: completes configurations from engines, and loads them."""
 
+from typing import TYPE_CHECKING
+
 from naiad.backend import BackendTraits, ModelContext
 from naiad.errors import ConfigError, Problem, UnsupportedError
 from naiad_config import InstanceKind, ModelConfig
 from naiad_kit.backends.interface import is_complete
 from naiad_tensorrt.interface import completed_config
 from naiad_tensorrt.machine import Gpus, Machine
-from naiad_tensorrt.model import TensorRtModel, open_for
 from naiad_tensorrt.parameters import NAMES, run_settings, without_effect
 from naiad_tensorrt.plans import head_of, plan_path
 from naiad_tensorrt.runtime import DISTRIBUTIONS, runtime_for
+
+if TYPE_CHECKING:
+    from naiad_tensorrt.model import TensorRtModel
 
 
 class TensorRtBackend:
@@ -41,14 +45,18 @@ class TensorRtBackend:
         runtime_for(head_of(path), config.name)
         if is_complete(config):
             return config
+        from naiad_tensorrt.model import open_for
+
         return completed_config(config, open_for(context, settings, self._machine, device, path).description)
 
-    def load(self, context: ModelContext) -> TensorRtModel:
+    def load(self, context: ModelContext) -> "TensorRtModel":
         """Load one version.
 
         Raises ConfigError with everything in which the configuration and the engine contradict each other, and other
         NaiadErrors when TensorRT, the file or a GPU is not there.
         """
+        from naiad_tensorrt.model import TensorRtModel  # two dozen modules, which no other command needs
+
         config = context.config
         settings = run_settings(config, context.settings)
         NAMES.warn_of_unread(context)
