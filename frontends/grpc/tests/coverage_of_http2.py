@@ -167,6 +167,7 @@ DUTIES: Mapping[str, tuple[str, ...]] = {
         _ENDINGS + "test_a_drain_announces_every_stream_first_and_the_real_last_one_after_a_ping",
         _ENDINGS + "test_a_drained_connection_ends_with_its_last_stream",
         "transport/test_end.py::test_what_is_in_flight_is_answered_and_what_is_new_is_refused",
+        "transport/test_end.py::test_an_answer_that_takes_long_to_send_arrives_whole",
     ),
     "TLS: ALPN h2": (_TLS + "test_alpn_chooses_http_2",),
     "TLS: mutual": (
@@ -211,6 +212,7 @@ ATTACKS: Mapping[str, tuple[str, ...]] = {
     "zero window": (
         _ATTACKS + "test_an_answer_that_cannot_be_sent_for_too_long_is_reset",
         _SLOW + "test_an_answer_that_the_client_gives_no_window_for_is_reset",
+        _SLOW + "test_answers_that_wait_for_a_window_count_as_calls_in_flight_and_to_the_budget",
     ),
     "windows of one byte": (
         _ATTACKS + "test_a_window_of_one_byte_gets_a_byte_and_keeps_no_other_stream_waiting",

@@ -16,6 +16,7 @@ from .conftest import Calls, begin, connected, listening, message
 
 WIDE = setting(4, 2**31 - 1)
 GREETING = PREFACE + frame(SETTINGS, 0, 0, WIDE) + frame(SETTINGS, 1, 0) + frame(WINDOW, 0, 0, number(2**30))
+NARROW_GREETING = PREFACE + frame(SETTINGS, 0, 0) + frame(SETTINGS, 1, 0)
 LAST_CALL = begin(1, "/t/large") + frame(DATA, END, 1, message(b"")) + frame(GOAWAY, 0, 0, bytes(8))
 LARGE = 32_000_000
 
@@ -51,6 +52,43 @@ def test_a_client_that_reads_slowly_gets_the_whole_last_answer(run, brief):
 
     assert sum(len(payload) for kind, _, _, payload in frames if kind == DATA) == LARGE + 5
     assert [(kind, flags & END) for kind, flags, *_ in frames][-1] == (HEADERS, END)
+
+
+@pytest.mark.parametrize(
+    "greeting",
+    [pytest.param(GREETING, id="waits in the transport"), pytest.param(NARROW_GREETING, id="waits for a window")],
+)
+def test_a_server_that_stops_sends_a_slow_client_its_whole_answer(run, brief, greeting):
+    calls = LargeAnswers()
+
+    async def main():
+        async with listening(calls) as listener, connected(listener) as (reader, writer):
+            writer.write(greeting + begin(1, "/t/large") + frame(DATA, END, 1, message(b"")))
+            await calls.entered.wait()
+            stopping = asyncio.ensure_future(listener.stop(30))
+            await asyncio.sleep(0.1)  # ten times what a client may send after the end
+            writer.write(frame(WINDOW, 0, 0, number(2**30)) + frame(WINDOW, 0, 1, number(2**30)))
+            frames = frames_in(await reader.read())
+            await stopping
+            return frames
+
+    frames = run(main())
+
+    assert sum(len(payload) for kind, _, _, payload in frames if kind == DATA) == LARGE + 5
+
+
+def test_a_server_that_stops_waits_no_longer_than_its_grace_for_a_client_that_does_not_read(run, brief):
+    calls = LargeAnswers()
+
+    async def main():
+        async with listening(calls) as listener, connected(listener) as (_, writer):
+            writer.write(GREETING + begin(1, "/t/large") + frame(DATA, END, 1, message(b"")))
+            await calls.entered.wait()
+            await listener.stop(0.2)
+            await listener._context.empty.wait()
+            return listener.calls_in_flight, listener._context.budget.reserved
+
+    assert run(main()) == (0, 0)
 
 
 def test_a_client_that_does_not_read_the_last_answer_is_disconnected(run, brief):

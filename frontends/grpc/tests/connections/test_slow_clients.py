@@ -125,6 +125,27 @@ def test_an_answer_that_the_client_gives_no_window_for_is_reset(run, monkeypatch
     assert (stream, payload, in_flight, reserved) == (1, number(E.CANCEL), 0, 0)
 
 
+def test_answers_that_wait_for_a_window_count_as_calls_in_flight_and_to_the_budget(run):
+    async def main():
+        async with listening(**{"grpc-max-calls": 3}) as listener, connected(listener) as (reader, writer):
+            writer.write(GREETING + frame(SETTINGS_FRAME, 0, 0, setting(4, 0)))
+            for stream in (1, 3, 5, 7):
+                writer.write(begin(stream) + frame(DATA, 1, stream, message(bytes(1000))))
+            await frames_until(reader, lambda kind, _, stream, __: kind == HEADERS and stream == 7)  # it is refused
+            waiting = listener.calls_in_flight, listener._context.budget.reserved
+            writer.write(frame(SETTINGS_FRAME, 0, 0, setting(4, 65535)))
+            frames = await frames_until(
+                reader, lambda kind, flags, stream, _: (kind, flags & 1, stream) == (HEADERS, 1, 5)
+            )
+            sent = sum(len(payload) for kind, _, _, payload in frames if kind == DATA)
+            return waiting, sent, listener.calls_in_flight, listener._context.budget.reserved
+
+    waiting, sent, in_flight, reserved = run(main())
+
+    assert waiting == (3, sent) == (3, 3 * 1005)
+    assert (in_flight, reserved) == (0, 0)
+
+
 class FullTransport(asyncio.Transport):
     """A transport whose client reads nothing: it keeps count of what is written."""
 

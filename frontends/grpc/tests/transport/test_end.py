@@ -9,6 +9,10 @@ from .conftest import Calls, Served, answer
 REFUSED = ("UNAVAILABLE", "GRPC server is shutting down and has stopped accepting new requests.")
 
 
+LARGE = 32_000_000
+"""Bytes of an answer that no client gives a window for at once."""
+
+
 async def until_refused(channel):
     """The first answer of a call that is not answered well."""
     while (values := await answer(channel, "echo", b"x")) == b"x":
@@ -30,6 +34,24 @@ def test_what_is_in_flight_is_answered_and_what_is_new_is_refused(run):
             return await waiting, refused
 
     assert run(main()) == (b"late", REFUSED)
+
+
+def test_an_answer_that_takes_long_to_send_arrives_whole(run):
+    calls = Calls()
+
+    async def main():
+        unlimited = [("grpc.max_receive_message_length", -1)]
+        async with Served(calls) as served, served.channel() as channel, served.channel(options=unlimited) as other:
+            waiting = asyncio.ensure_future(answer(other, "wait", bytes(LARGE)))
+            await calls.entered.wait()
+            stopping = asyncio.ensure_future(served.listener.stop(30))
+            await until_refused(channel)
+            calls.opened.set()
+            result = await waiting
+            await stopping
+            return len(result)
+
+    assert run(main()) == LARGE
 
 
 def test_a_call_that_takes_too_long_is_cut_off(run):

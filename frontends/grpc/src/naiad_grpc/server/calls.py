@@ -123,8 +123,8 @@ class Call(ABC):
     def fail(self, error: RpcError) -> None:
         """End the call with a status."""
         if not self.over:
-            self._end()
             self._connection.send_status(self._id, error)
+            self._end()
             self._abandon()
 
     def _expire(self) -> None:

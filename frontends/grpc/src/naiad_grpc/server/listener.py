@@ -106,7 +106,12 @@ class Listener:
         return endpoint.target
 
     async def stop(self, grace: float) -> None:
-        """Refuse new calls, let those in flight end within `grace` seconds, then close every connection."""
+        """Refuse new calls, let those in flight end within `grace` seconds, then close every connection.
+
+        A call is in flight until its client has taken the answer.
+        """
+        context, loop = self._context, self._context.loop
+        deadline = loop.time() + grace
         self._admission.end()
         if self._renewing is not None:
             self._renewing.cancel()
@@ -122,12 +127,18 @@ class Listener:
             self._endpoint.close()
         for connection in tuple(self._connections):
             connection.close()
+        await asyncio.sleep(0)  # they write at the end of this turn of the event loop
+        context.sent.clear()
+        if context.sending:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(context.sent.wait(), max(_FLUSH_SECONDS, deadline - loop.time()))
+        context.empty.clear()
         if self._connections:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._context.empty.wait(), _FLUSH_SECONDS)
+                await asyncio.wait_for(context.empty.wait(), _FLUSH_SECONDS)
         for connection in tuple(self._connections):
             connection.abort()
-        self._context.threads.close()
+        context.threads.close()
 
 
 def tls_context(settings: Settings) -> ssl.SSLContext | None:

@@ -26,6 +26,8 @@ _MOST_UNREAD = 1 << 20
 """Bytes of heads, statuses and control frames that may come on top of them before the connection is closed."""
 _FEW_BYTES = 16 << 10
 """To copy so many bytes takes less time than a system call for many buffers."""
+_GOODBYE_BYTES = 1024
+"""More than what TLS sends at its end, of which asyncio must tell no connection that is lost."""
 _LINGER_SECONDS = 1.0
 """How long a client may still send after it was sent the end of its connection, so that it can read why."""
 _LONGEST_TIMER = 10.0
@@ -42,7 +44,7 @@ class GrpcProtocol(asyncio.Protocol):
         self._loop = context.loop
         self._transport: asyncio.Transport
         self._calls: dict[int, Call] = {}
-        self._charged: dict[int, int] = {}
+        self._unsent_answers: dict[int, tuple[str, int]] = {}  # of calls that are over: the API, and bytes that wait
         self._flushing = False
         self._held_since: float | None = None
         self._unsent = 0
@@ -112,14 +114,13 @@ class GrpcProtocol(asyncio.Protocol):
             self._timer.cancel()
         self._end_calls()
         self._release_unsent()
-        self.context.budget.release(sum(self._charged.values()))
-        self._charged.clear()
         self.http2.outbox.frames.clear()
 
     def pause_writing(self) -> None:
         """The client reads too slowly: answers wait in their streams."""
         self._unsent = self._transport.get_write_buffer_size()
         self.context.budget.add(self._unsent)
+        self.context.sending.add(self)
         self._held_since = self._loop.time()
         self.http2.hold()
 
@@ -133,6 +134,7 @@ class GrpcProtocol(asyncio.Protocol):
     def _release_unsent(self) -> None:
         self.context.budget.release(self._unsent)
         self._unsent = 0
+        self.context.has_sent(self)
 
     # What the listener calls
 
@@ -169,11 +171,10 @@ class GrpcProtocol(asyncio.Protocol):
         """Send the whole answer of a call, `size` bytes of content."""
         if not self._flushing:
             self._flush_soon()
-        if size > UNCHARGED_BYTES:
-            self._charged[stream_id] = size - PREFIX_BYTES
+        if size > UNCHARGED_BYTES:  # its request counts still: the peak has both
             self.context.budget.add(size - PREFIX_BYTES)
-        if self.http2.respond(stream_id, head, content, size, answers.OK_TRAILERS, self._loop.time()) and self._charged:
-            self._release(stream_id)
+            self.context.budget.release(size - PREFIX_BYTES)
+        self.http2.respond(stream_id, head, content, size, answers.OK_TRAILERS, self._loop.time())
 
     def send_head(self, stream_id: int, block: bytes) -> None:
         """Send the head of an answer."""
@@ -197,10 +198,16 @@ class GrpcProtocol(asyncio.Protocol):
         self._flush_soon()
 
     def forget(self, stream_id: int) -> None:
-        """The call of that stream is over."""
+        """The call of that stream is over. It counts as in flight until its answer is sent."""
         call = self._calls.pop(stream_id, None)
-        if call is not None:
+        if call is None:
+            return
+        stream = self.http2.streams.get(stream_id)
+        if stream is None:
             self.context.admission.end_call(call.api)
+        else:
+            self._unsent_answers[stream_id] = call.api, stream.queued
+            self.context.budget.add(stream.queued)
 
     # Events
 
@@ -250,7 +257,6 @@ class GrpcProtocol(asyncio.Protocol):
         """Act on the less frequent events."""
         if isinstance(event, ConnectionEnded):
             self._end_calls()
-            self._flush_soon()
             return
         self._release(event.stream_id)
         call = self._calls.get(event.stream_id)
@@ -264,12 +270,15 @@ class GrpcProtocol(asyncio.Protocol):
     def _end_calls(self) -> None:
         for call in tuple(self._calls.values()):
             call.cancel()
+        for stream_id in tuple(self._unsent_answers):
+            self._release(stream_id)
 
     def _release(self, stream_id: int) -> None:
         """The answer on that stream is sent, or is not going to be."""
-        charged = self._charged.pop(stream_id, 0)
-        if charged:
-            self.context.budget.release(charged)
+        unsent = self._unsent_answers.pop(stream_id, None)
+        if unsent is not None:
+            self.context.admission.end_call(unsent[0])
+            self.context.budget.release(unsent[1])
 
     # Output and time
 
@@ -301,8 +310,10 @@ class GrpcProtocol(asyncio.Protocol):
         self._closing = True
         if self._timer is not None:
             self._timer.cancel()
+        is_plain = self._transport.can_write_eof()
+        self._transport.set_write_buffer_limits(0 if is_plain else _GOODBYE_BYTES, 0)  # until `resume_writing`
         try:
-            if self._transport.can_write_eof():
+            if is_plain:
                 self._transport.write_eof()
             else:
                 self._transport.close()
@@ -327,8 +338,7 @@ class GrpcProtocol(asyncio.Protocol):
     def _tick(self) -> None:
         """Act on timers, stalls and slow requests."""
         now = self._loop.time()
-        stall = self.context.limits.timeouts.stall
-        if self._held_since is not None and now - self._held_since >= stall:
+        if self._held_since is not None and now - self._held_since >= self.context.limits.timeouts.stall:
             self._transport.abort()
             return
         for call in tuple(self._calls.values()):

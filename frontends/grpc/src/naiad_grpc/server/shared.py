@@ -38,7 +38,8 @@ class OpenConnection(Protocol):
 class ListenerContext:
     """The server as a connection sees it.
 
-    `connections` are those that are open; `empty` is set when a connection was the last one.
+    `connections` are those that are open; `empty` is set when a connection was the last one. `sending` are those
+    whose clients read too slowly, and those that close with unsent bytes; `sent` is set when there is none any more.
     `most` is the limit of a received message in bytes, `most_sent` that of an answer, `level` the level of zlib for
     answers (0: they are not compressed).
     """
@@ -54,8 +55,16 @@ class ListenerContext:
     most_connections: int
     connections: set[OpenConnection] = field(default_factory=set)
     empty: asyncio.Event = field(default_factory=asyncio.Event)
+    sending: set[OpenConnection] = field(default_factory=set)
+    sent: asyncio.Event = field(default_factory=asyncio.Event)
     turns: TurnBudget = field(default_factory=TurnBudget)
     threads: CodecThreads = field(default_factory=lambda: CodecThreads("naiad-grpc-zlib"))
+
+    def has_sent(self, connection: OpenConnection) -> None:
+        """The client of a connection has caught up, or is gone."""
+        self.sending.discard(connection)
+        if not self.sending:
+            self.sent.set()
 
 
 class CallConnection(Protocol):
