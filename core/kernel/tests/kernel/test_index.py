@@ -5,12 +5,16 @@ import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
+from naiad import Server
 from naiad._lifecycle import repository
+from naiad.errors import NaiadError, NotFoundError
 from naiad.reports import IndexEntry
 from naiad.types import Request
+from naiad_config.stores import Location
 from naiad_testing.fake_backend import FakeBackend
 from naiad_testing.in_loop import off_the_loop, request, running
 from naiad_testing.loops import passing_time, turns, until
@@ -75,6 +79,54 @@ async def test_a_folder_made_during_a_read_is_in_the_index_of_those_who_ask_then
         await first
 
 
+class ScansInTurn:
+    """Reads the repositories, each time when the test permits it; raises what it is permitted with instead."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self._permits = SimpleQueue[int](), SimpleQueue[NaiadError | None]()
+        self._scan, self._count = repository.scan, 0
+        monkeypatch.setattr(repository, "scan", self)
+
+    def __call__(self, roots: Sequence[Path]) -> dict[str, list[Path]]:
+        self._count += 1
+        self.begun.put(self._count)
+        error = self._permits.get(timeout=10)
+        if error is not None:
+            raise error
+        return self._scan(roots)
+
+    async def wait_for(self, number: int) -> None:
+        """Return when that read has begun."""
+        assert await asyncio.to_thread(self.begun.get, timeout=10) == number
+
+    def permit(self, error: NaiadError | None = None) -> None:
+        self._permits.put(error)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_a_read_that_fails_or_is_cancelled_is_not_shared(
+    tmp_path: Path, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
+) -> None:
+    async with explicit(tmp_path, backend) as server:
+        scans, read = ScansInTurn(monkeypatch), server._models.repositories.read
+        under_way = asyncio.ensure_future(read())
+        await scans.wait_for(1)
+        failing, sharing = asyncio.ensure_future(read()), asyncio.ensure_future(read())
+        await turns()
+        scans.permit()
+        await under_way
+        await scans.wait_for(2)
+        backend.write(tmp_path, "new")
+        if is_cancelled:
+            failing.cancel()
+        scans.permit(None if is_cancelled else NotFoundError("the disk is away"))
+        scans.permit()
+
+        assert sorted(await sharing) == ["m", "new"]
+        with pytest.raises(asyncio.CancelledError if is_cancelled else NotFoundError):
+            await failing
+
+
 async def test_the_index_without_a_read_touches_no_disk(
     tmp_path: Path, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +149,76 @@ async def test_models_that_came_with_their_files_are_forgotten_when_they_are_unl
         await until(lambda: not server._models.records)
 
         assert await server.fresh_index() == [IndexEntry("m")]
+
+
+class HeldSearches:
+    """Searches for the folders of models: `held` are those that found none, once the test lets them end.
+
+    Those after `is_over` are as usual.
+    """
+
+    def __init__(self, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.held: list[asyncio.Future[None]] = []
+        self.is_over = False
+        self._find = server._models.repositories.find
+        monkeypatch.setattr(server._models.repositories, "find", self.find)
+
+    async def find(self, name: str) -> list[Location]:
+        if self.is_over:
+            return await self._find(name)
+        self.held.append(asyncio.get_running_loop().create_future())
+        await self.held[-1]
+        return []
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+async def test_a_model_that_is_loaded_again_while_it_is_about_to_be_forgotten_is_not_forgotten(
+    tmp_path: Path, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch, is_loaded: bool
+) -> None:
+    async with explicit(tmp_path, backend) as server:
+        load = lambda: server.load("once", '{"backend": "fake"}', {"1/weights": b""})  # noqa: E731
+        await load()
+        searches = HeldSearches(server, monkeypatch)
+        await server.unload("once")
+        await until(lambda: len(searches.held) == 1)
+        searches.is_over = True
+        record, fingerprinting = server._models.records["once"], asyncio.Event()
+        reading = asyncio.get_running_loop().create_future()
+        monkeypatch.setattr(server._models.repositories, "fingerprint", lambda folders: fingerprinting.set() or reading)
+        loading = asyncio.ensure_future(load())
+        await fingerprinting.wait()
+        if is_loaded:
+            reading.set_result(None)
+            await loading
+        searches.held[0].set_result(None)
+        await turns(100)
+        if not is_loaded:
+            reading.set_result(None)
+            await loading
+
+        assert server._models.records["once"] is record
+        assert IndexEntry("once", 1, "READY") in server.index()
+
+
+async def test_a_model_that_came_back_is_not_forgotten_for_its_earlier_versions(
+    tmp_path: Path, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with explicit(tmp_path, backend) as server:
+        load = lambda: server.load("once", '{"backend": "fake"}', {"1/weights": b""})  # noqa: E731
+        await load()
+        searches = HeldSearches(server, monkeypatch)
+        await server.unload("once")
+        await until(lambda: len(searches.held) == 1)
+        earlier = asyncio.ensure_future(server._models._forget(server._models.records["once"]))
+        await until(lambda: len(searches.held) == 2)
+        searches.is_over = True
+        searches.held[0].set_result(None)
+        await until(lambda: "once" not in server._models.records)
+        await load()
+        searches.held[1].set_result(None)
+        await earlier
+
+        assert IndexEntry("once", 1, "READY") in server.index()
 
 
 async def test_a_model_that_was_unloaded_and_has_its_folder_says_so(tmp_path: Path, backend: FakeBackend) -> None:

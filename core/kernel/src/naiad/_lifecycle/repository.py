@@ -24,19 +24,20 @@ class RepositoryReader:
         self.fingerprints = Fingerprints()
         self._compares_content = compares_content
         self._folders: Mapping[str, Sequence[Location]] = {}
-        self._reading, self._reads = asyncio.Lock(), 0
+        self._reading, self._reads_begun, self._latest_read = asyncio.Lock(), 0, 0
 
     async def read(self) -> Mapping[str, Sequence[Location]]:
         """The folders of all models, by name. Raises NotFoundError for a repository that cannot be read.
 
-        Callers that come during a read share the next one: the read under way may have missed a new folder.
+        Callers that come during a read share the next one: the read under way may have missed a new folder. One that
+        fails or is cancelled is shared by none of them, and the next caller reads anew.
         """
-        next_read = self._reads + 1
+        next_read = self._reads_begun + 1
         async with self._reading:
-            if self._reads < next_read:
-                self._reads += 1
+            if self._latest_read < next_read:
+                self._reads_begun += 1
                 self._folders, self.index = await self.threads.run(_read, self.roots)
-                self.was_read = True
+                self._latest_read, self.was_read = self._reads_begun, True
             return self._folders
 
     async def find(self, name: str) -> list[Location]:
