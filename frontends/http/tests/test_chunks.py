@@ -61,6 +61,9 @@ def test_a_body_without_its_last_chunk_is_not_done():
         (b"1\r\na\n", "does not end with CRLF"),
         (b"1" * 5000, "a line is longer than"),
         (b"0\r\n" + b"T: x\r\n" * 200, "more than 128 trailers"),
+        (b"0\r\nT\r\n\r\n", "a trailer is not NAME: VALUE"),
+        (b"0\r\nT : x\r\n\r\n", "a trailer is not NAME: VALUE"),
+        (b"0\r\nT: x\rX: y\r\n\r\n", "a trailer is not NAME: VALUE"),
         (
             b"fffffff\r\n",
             "request JSON size of 268435455 bytes exceeds the maximum allowed input size of 1000 bytes. Use --http-max",

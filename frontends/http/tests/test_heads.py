@@ -132,6 +132,11 @@ def test_a_chunked_body_is_announced():
         ((b"POST / HTTP/1.1", b"Transfer-Encoding: identity"), 400),
         ((b"POST / HTTP/1.1", b"Transfer-Encoding: chunked, identity"), 400),
         ((b"POST / HTTP/1.1", b"Transfer-Encoding: gzip, chunked"), 501),
+        ((b"GET / HTTP/1.1", b"Host: a b"), 400),
+        ((b"GET / HTTP/1.1", b"Host: a/b"), 400),
+        ((b"GET / HTTP/1.1", b"Host: user@a"), 400),
+        ((b"GET / HTTP/1.1", b"Host: a:80:80"), 400),
+        ((b"GET / HTTP/1.0", b"Host: a,b c"), 400),
         ((b"GET / HTTP/2.0",), 505),
         ((b"PRI * HTTP/2.0",), 505),
     ],
@@ -141,6 +146,13 @@ def test_what_is_no_request_is_refused(lines, status):
         read(*lines)
 
     assert caught.value.status == status
+
+
+@pytest.mark.parametrize(
+    "host", [b"", b"a_b.example:8000", b"10.0.0.1", b"[::1]:80", b"[fe80::1%25eth0]", b"%2Frun%2Fs"]
+)
+def test_a_host_is_a_name_or_an_address_with_or_without_a_port(host):
+    assert read(b"GET / HTTP/1.1", b"Host: " + host).headers == ((b"host", host),)
 
 
 def test_a_head_that_comes_again_is_cached():

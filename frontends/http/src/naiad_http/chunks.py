@@ -8,6 +8,7 @@ from naiad_http.statuses import HttpError
 _SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,16})[ \t]*(?:;[^\r\n]*)?")
 _CHUNK_HEAD = re.compile(rb"([0-9a-fA-F]{1,16})[ \t]*+(?:;[^\r\n]{0,1024}+)?\r\n")
 """A complete size line, which is the usual case; the pattern does not backtrack."""
+_TRAILER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00\r\n]*")
 _LONGEST_LINE = 4096
 _MOST_CHUNKS = 65536
 _MOST_TRAILERS = 128
@@ -115,6 +116,8 @@ class ChunkReader:
                 raise _malformed("a chunk is longer than its size says")
             self._next = _Next.SIZE
         elif line:
+            if _TRAILER.fullmatch(line) is None:
+                raise _malformed("a trailer is not NAME: VALUE")
             self._trailers += 1
             if self._trailers > _MOST_TRAILERS:
                 raise _malformed(f"there are more than {_MOST_TRAILERS} trailers")

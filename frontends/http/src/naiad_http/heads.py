@@ -1,5 +1,6 @@
 """Parser and cache of HTTP request heads: the bytes from the request line to the empty line."""
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,6 +15,8 @@ from naiad_http.statuses import HttpError
 
 _CACHED = 512
 _LONGEST_CACHED = 2048
+_HOST = re.compile(rb"(?:\[[\w.:%~-]+\]|[\w.~!$&'()*+,;=%-]*)(?::[0-9]*)?")
+"""A host and its port (RFC 3986 section 3.2.2), or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +158,12 @@ def _is_plain(fields: dict[bytes, bytes]) -> bool:
 
 
 def _check_host(version: str, headers: HeaderList) -> None:
-    """Raises HttpError for what RFC 9112 section 3.2 forbids: HTTP/1.1 without a Host, or with several."""
-    count = sum(name.lower() == b"host" for name, _ in headers)
-    if count > 1 or (count == 0 and version == "1.1"):
-        raise HttpError(400, f"an HTTP/{version} request has one Host header, and this one has {count}")
+    """Raises HttpError for what RFC 9112 section 3.2 forbids: HTTP/1.1 without a Host, several, or an invalid one."""
+    hosts = [value.strip() for name, value in headers if name.lower() == b"host"]
+    if len(hosts) > 1 or (not hosts and version == "1.1"):
+        raise HttpError(400, f"an HTTP/{version} request has one Host header, and this one has {len(hosts)}")
+    if hosts and _HOST.fullmatch(hosts[0]) is None:
+        raise HttpError(400, f"Host '{hosts[0][:100].decode('latin-1')}' is no host, or host and port")
 
 
 def _wrong_split(split: int, length: int, fields: dict[bytes, bytes]) -> NaiadError | None:
