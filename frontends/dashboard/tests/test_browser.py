@@ -281,6 +281,7 @@ def test_200_models_are_filtered_by_keyboard_on_a_phone_in_the_dark(start_server
     page.locator("#trial button.primary").click()
     expect(page.locator("#answer svg.timeline")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.locator("#answer").evaluate("answer => answer.scrollWidth <= answer.clientWidth")
 
 
 def test_an_open_page_finds_a_server_that_starts_again(start_server, open_page, backend, models):

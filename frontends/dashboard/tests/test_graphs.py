@@ -27,9 +27,21 @@ def test_every_tensor_has_an_arrow_and_none_passes_behind_a_box():
 
     assert sorted(arrow.tensor for arrow in drawn.arrows) == ["EARLY", "EARLY", "IN", "OUT"]
     second = next(box for box in drawn.boxes if box.model == "second")
-    (passing,) = (arrow for arrow in drawn.arrows if " H" in arrow.path)
-    y = int(passing.path.split(" H")[0].split()[-1])
+    (passing,) = (arrow for arrow in drawn.arrows if " L" in arrow.path)
+    y = int(passing.path.split(" L")[0].split()[-1])
     assert not second.y <= y <= second.y + 58
+
+
+def test_a_graph_that_grows_down_has_each_step_below_those_that_it_needs_and_is_narrower():
+    right, down = graph(parse_text(ENSEMBLE)), graph(parse_text(ENSEMBLE), down=True)
+
+    y = {(box.label, box.model): box.y for box in down.boxes}
+    assert y["IN", ""] < y["first", "first"] < y["second", "second"] < y["OUT", ""] == y["EARLY", ""]
+    assert down.width < right.width
+    assert all(box.x > 0 and box.x + 190 < down.width and box.y + 58 < down.height for box in down.boxes)
+    (passing,) = (arrow for arrow in down.arrows if " L" in arrow.path)
+    second = next(box for box in down.boxes if box.model == "second")
+    assert not second.x <= int(passing.path.split(" L")[1].split()[0]) <= second.x + 190
 
 
 def test_a_ring_of_steps_ends():

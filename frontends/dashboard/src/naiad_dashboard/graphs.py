@@ -1,4 +1,4 @@
-"""Layout of an ensemble as a graph: inputs, steps and outputs in columns, and tensors between them. Pure."""
+"""Layout of an ensemble as a graph: inputs, steps and outputs in layers, and tensors between them. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from naiad_config import ModelConfig
 
 WIDTH, HEIGHT = 190, 58
 """The size of a box in the units of the picture."""
-_GAP_X, _GAP_Y, _EDGE = 90, 26, 12
+_EDGE = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,31 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
+class _Direction:
+    """Where a graph grows: its layers follow each other along it, and the boxes of one layer stand across it."""
+
+    down: bool
+    length: int
+    breadth: int
+    gap: int
+    """Between two layers; between the boxes of one layer it is `_BESIDE`."""
+
+    def at(self, along: int, across: int) -> tuple[int, int]:
+        """The x and y of a point."""
+        return (across, along) if self.down else (along, across)
+
+    def text(self, along: int, across: int) -> str:
+        """The point in a path of an SVG."""
+        x, y = self.at(along, across)
+        return f"{x} {y}"
+
+
+_BESIDE = 26
+_RIGHT = _Direction(False, WIDTH, HEIGHT, 90)
+_DOWN = _Direction(True, HEIGHT, WIDTH, 56)
+
+
+@dataclass(frozen=True, slots=True)
 class _Node:
     """A node in a column: `key` is unique; `label` "" is where an arrow passes the column."""
 
@@ -53,19 +78,21 @@ class _Node:
     version: int = 0
 
 
-def graph(config: ModelConfig) -> Graph:
-    """The graph of an ensemble: each step one column to the right of the last one that it needs."""
+def graph(config: ModelConfig, down: bool = False) -> Graph:
+    """The graph of an ensemble: each step one column to the right of the last one that it needs, or below it."""
+    to = _DOWN if down else _RIGHT
     nodes, tensors = _nodes_and_tensors(config)
     routes = {(tensor, source, target): list(_route(tensor, source, target)) for tensor, source, target in tensors}
     columns: list[list[_Node]] = [[] for _ in range(max((node.column for node in nodes), default=0) + 1)]
     for node in dict.fromkeys([*nodes, *(node for route in routes.values() for node in route[1:-1])]):
         columns[node.column].append(node)
     rows = max(map(len, columns))
-    corners = {node.key: corner for column in columns for node, corner in _corners(column, rows)}
-    boxes = (Box(each.label, *corners[each.key], each.model, each.version) for each in nodes)
-    arrows = (_arrow(tensor, [corners[node.key] for node in route]) for (tensor, *_), route in routes.items())
-    width = len(columns) * (WIDTH + _GAP_X) - _GAP_X + 2 * _EDGE
-    return Graph(width, rows * (HEIGHT + _GAP_Y) - _GAP_Y + 2 * _EDGE, tuple(boxes), tuple(arrows))
+    corners = {node.key: corner for column in columns for node, corner in _corners(column, rows, to)}
+    boxes = (Box(each.label, *to.at(*corners[each.key]), each.model, each.version) for each in nodes)
+    arrows = (_arrow(tensor, [corners[node.key] for node in route], to) for (tensor, *_), route in routes.items())
+    length = len(columns) * (to.length + to.gap) - to.gap + 2 * _EDGE
+    breadth = rows * (to.breadth + _BESIDE) - _BESIDE + 2 * _EDGE
+    return Graph(*to.at(length, breadth), tuple(boxes), tuple(arrows))
 
 
 def _nodes_and_tensors(config: ModelConfig) -> tuple[list[_Node], list[tuple[str, _Node, _Node]]]:
@@ -109,19 +136,21 @@ def _route(tensor: str, source: _Node, target: _Node) -> Iterator[_Node]:
     yield target
 
 
-def _corners(column: list[_Node], rows: int) -> Iterator[tuple[_Node, tuple[int, int]]]:
-    """The upper left corner of each node, the column centred in the height of the picture."""
-    top = _EDGE + (rows - len(column)) * (HEIGHT + _GAP_Y) // 2
+def _corners(column: list[_Node], rows: int, to: _Direction) -> Iterator[tuple[_Node, tuple[int, int]]]:
+    """The corner of each node, along and across the direction; the column is centred in the breadth of the picture."""
+    first = _EDGE + (rows - len(column)) * (to.breadth + _BESIDE) // 2
     for index, node in enumerate(column):
-        yield node, (_EDGE + node.column * (WIDTH + _GAP_X), top + index * (HEIGHT + _GAP_Y))
+        yield node, (_EDGE + node.column * (to.length + to.gap), first + index * (to.breadth + _BESIDE))
 
 
-def _arrow(tensor: str, corners: list[tuple[int, int]]) -> Arrow:
-    points = [(x, y + HEIGHT // 2) for x, y in corners]
-    path = f"M{points[0][0] + WIDTH} {points[0][1]}"
-    for (x, y), (to_x, to_y) in pairwise(points):
-        middle = x + WIDTH + _GAP_X // 2
-        last = (to_x, to_y) == points[-1]
-        path += f" C{middle} {y} {middle} {to_y} {to_x - 5 if last else to_x} {to_y}"
-        path += "" if last else f" H{to_x + WIDTH}"
-    return Arrow(tensor, path, points[0][0] + WIDTH + _GAP_X // 2, (points[0][1] + points[1][1]) // 2)
+def _arrow(tensor: str, corners: list[tuple[int, int]], to: _Direction) -> Arrow:
+    points = [(along, across + to.breadth // 2) for along, across in corners]
+    path = f"M{to.text(points[0][0] + to.length, points[0][1])}"
+    for (along, across), (next_along, next_across) in pairwise(points):
+        middle = along + to.length + to.gap // 2
+        last = (next_along, next_across) == points[-1]
+        end = to.text(next_along - 5 if last else next_along, next_across)
+        path += f" C{to.text(middle, across)} {to.text(middle, next_across)} {end}"
+        path += "" if last else f" L{to.text(next_along + to.length, next_across)}"
+    label = to.at(points[0][0] + to.length + to.gap // 2, (points[0][1] + points[1][1]) // 2)
+    return Arrow(tensor, path, *label)

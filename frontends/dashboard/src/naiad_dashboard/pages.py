@@ -184,7 +184,7 @@ class Pages:
             "name": name,
             "version": version,
             "row": row(name, version, None, self._sampler.tracks.get((name, version))),
-            "graph": drawing,
+            "graphs": {"right": drawing, "down": graph(config, down=True)},
             "box": (WIDTH, HEIGHT),
             "times": {each.model: self._step_time(each.model, each.version) for each in drawing.boxes if each.model},
         }
