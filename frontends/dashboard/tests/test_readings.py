@@ -24,7 +24,7 @@ def test_rates_are_those_between_two_readings():
 
 
 def test_a_first_reading_knows_no_rate_and_the_latencies_since_the_load():
-    now = point(None, None, reading(10.0, 4, (4, 0, 0, 0)))
+    now = point(None, None, reading(10.0, 4, (4, 0, 0, 0), total_ns=2_000_000))
 
     assert (now.rate, now.errors, now.batch) == (None, None, None)
     assert now.p50 == pytest.approx(0.0005)
@@ -46,8 +46,18 @@ def test_a_quantile_is_interpolated_within_its_bucket(counts, quantile, seconds)
     assert result == (None if seconds is None else pytest.approx(seconds))
 
 
+@pytest.mark.parametrize(
+    ("mean", "median", "high"), [(0.0, 0.0, 0.0), (0.000_01, 0.000_02, 0.000_99), (0.0006, 0.0005, 0.000_99)]
+)
+def test_quantiles_of_short_durations_are_no_more_than_their_mean_allows(mean, median, high):
+    short = Distribution(BOUNDS, (10, 0, 0, 0))
+
+    assert short.quantile(0.5, mean) == pytest.approx(median)
+    assert short.quantile(0.99, mean) == pytest.approx(high)
+
+
 def test_quantiles_are_those_of_the_time_between_and_not_of_all_time():
-    earlier, now = reading(10.0, 1000, (1000, 0, 0, 0)), reading(11.0, 1010, (1000, 0, 10, 0))
+    earlier, now = reading(10.0, 1000, (1000, 0, 0, 0)), reading(11.0, 1010, (1000, 0, 10, 0), total_ns=30_000_000)
 
     assert point(earlier, earlier, now).p50 == pytest.approx(0.003)
 

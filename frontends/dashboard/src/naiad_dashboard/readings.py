@@ -33,12 +33,20 @@ class Distribution:
             return self
         return Distribution(self.bounds, tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)))
 
-    def quantile(self, quantile: float) -> float | None:
-        """The duration in seconds at that quantile, interpolated within its bucket; None without any."""
+    def quantile(self, quantile: float, mean: float | None = None) -> float | None:
+        """The duration in seconds at that quantile, interpolated within its bucket; None without any.
+
+        With their mean it is at most what Markov's inequality allows, which is much less than the end of the first
+        bucket where all durations are short.
+        """
         total = sum(self.counts)
         if total <= 0:
             return None
-        rank, below = quantile * total, 0.0
+        interpolated = self._interpolated(quantile * total)
+        return interpolated if mean is None else min(interpolated, mean / (1 - quantile))
+
+    def _interpolated(self, rank: float) -> float:
+        below = 0.0
         for bound, count in zip(self.bounds, self.counts, strict=False):
             if count and rank <= count:
                 return below + (bound - below) * rank / count
@@ -111,7 +119,7 @@ def phases(earlier: Reading | None, now: Reading) -> list[Phase]:
     for index, name in enumerate(PHASES):
         mean = (sums[index] - before[index]) / requests / 1e9 if requests > 0 else None
         between = _between(earlier, now, index)
-        quantiles = (between.quantile(0.5), between.quantile(0.99)) if between else (None, None)
+        quantiles = (between.quantile(0.5, mean), between.quantile(0.99, mean)) if between else (None, None)
         results.append(Phase(name, mean, *quantiles))
     return results
 
@@ -138,12 +146,14 @@ def point(earlier: Reading | None, window: Reading | None, now: Reading) -> Poin
     executions = now.executions - (window.executions if window else 0)
     inferences = now.inferences - (window.inferences if window else 0)
     whole = _between(window, now, 0)
+    requests = now.requests - (window.requests if window else 0)
+    mean = (now.total_ns - (window.total_ns if window else 0)) / requests / 1e9 if requests > 0 else None
     return Point(
         at=now.at,
         rate=rate,
         errors=errors,
-        p50=whole.quantile(0.5) if whole else None,
-        p99=whole.quantile(0.99) if whole else None,
+        p50=whole.quantile(0.5, mean) if whole else None,
+        p99=whole.quantile(0.99, mean) if whole else None,
         queue=now.queue,
         in_flight=now.in_flight,
         batch=inferences / executions if executions > 0 else None,
