@@ -8,6 +8,7 @@ import uvloop
 
 from naiad_grpc.http2.connection import Connection
 
+from ..connections.conftest import client_of, message
 from .conftest import Calls, Served, answer
 
 
@@ -95,6 +96,16 @@ def test_a_caller_that_leaves_takes_its_call_back(run, how, caplog):
 
     assert (calls.noted, following) == (["cancelled"], b"next")
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("path", ["/t/wait", "/t/stream", "/t/late"])
+def test_a_call_of_any_kind_that_is_late_ends_with_deadline_exceeded(run, path):
+    async def main():
+        async with Served(Calls()) as served, client_of(served) as client:
+            late = client.begin(path, message(b"a"), (b"grpc-timeout", b"100m"), end=path == "/t/wait")
+            return await client.status(late)
+
+    assert run(main()) == (b"4", b"Deadline Exceeded")
 
 
 def test_a_stream_carries_messages_both_ways_until_its_client_has_no_more(run):
