@@ -1,13 +1,17 @@
 """Addresses and ports of the listener, and the errors of those that it cannot use."""
 
+import asyncio
 import re
 import socket
+from contextlib import ExitStack
 
 import pytest
 
 from naiad.errors import InvalidArgumentError, UnavailableError
+from naiad_grpc.grpcio import listener
+from naiad_kit.frontends.endpoints import open_endpoint
 
-from .conftest import Calls, Served
+from .conftest import Calls, Served, Transport
 
 
 def served(address="127.0.0.1", port=0, share=False):
@@ -49,6 +53,41 @@ def test_a_port_may_be_shared_when_both_agree(run):
                 return first.target == second.target
 
     assert run(main())
+
+
+class TakenPorts:
+    """Free ports as the listener on grpcio opens them, of which the first `count` are taken once it has closed them."""
+
+    def __init__(self, count, stack):
+        self._count = count
+        self._stack = stack
+
+    async def open(self, *endpoint):
+        opened = await open_endpoint(*endpoint)
+        if self._count:
+            self._count -= 1
+            opened.close()
+            host, port = opened.target.rsplit(":", 1)
+            self._stack.enter_context(socket.create_server((host, int(port))))
+        return opened
+
+
+@pytest.mark.parametrize(("count", "tries"), [(2, 3), (3, 3)])
+def test_of_free_ports_grpcio_takes_one_that_nobody_took_meanwhile(monkeypatch, count, tries):
+    async def main():
+        async with served() as listening:
+            return await listening.ask("echo", b"x")
+
+    monkeypatch.setattr(Transport, "name", "grpcio")
+    monkeypatch.setattr(listener, "_FREE_PORTS", tries)
+    with ExitStack() as stack:
+        monkeypatch.setattr(listener, "open_endpoint", TakenPorts(count, stack).open)
+
+        if count < tries:
+            assert asyncio.run(main()) == b"x"
+        else:
+            with pytest.raises(UnavailableError, match="gRPC could not bind to it"):
+                asyncio.run(main())
 
 
 @pytest.mark.parametrize(("first", "second"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1")])

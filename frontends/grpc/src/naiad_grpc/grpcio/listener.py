@@ -20,6 +20,8 @@ from naiad_kit.frontends.renewal import CertificateRenewal
 
 _FLUSH_SECONDS = 0.25
 """Seconds for sending the last bytes when the grace period is over."""
+_FREE_PORTS = 8
+"""So many free ports are tried for port 0."""
 
 
 class Listener:
@@ -49,25 +51,33 @@ class Listener:
     async def start(self) -> str:
         """Listen, and return the target for clients: `127.0.0.1:8001`, `unix:/run/naiad.sock`.
 
-        grpcio itself reports only that it could not bind: so the endpoint is opened and closed before. Raises
-        UnavailableError if it is not available and InvalidArgumentError for an invalid address.
+        grpcio itself reports only that it could not bind: so the endpoint is opened and closed before. Another process
+        may take it in between; then another free port is as good. Raises UnavailableError if the endpoint is not
+        available and InvalidArgumentError for an invalid address.
         """
         address, port, share = (self._settings[name] for name in ("grpc-address", "grpc-port", "reuse-grpc-port"))
-        endpoint = await open_endpoint("gRPC", address, port, share)
-        endpoint.close()
-        target = endpoint.target
-        try:
-            if self._certificates is None:
-                self._server.add_insecure_port(target)
-            else:
-                self._server.add_secure_port(target, self._certificates.credentials())
-        except RuntimeError as error:  # another server has taken it meanwhile
-            raise cannot_listen("gRPC", address, port, "gRPC could not bind to it") from error
+        for rest in reversed(range(1 if port else _FREE_PORTS)):
+            endpoint = await open_endpoint("gRPC", address, port, share)
+            endpoint.close()
+            target = endpoint.target
+            try:
+                self._bind(target)
+                break
+            except RuntimeError as error:
+                if not rest:
+                    raise cannot_listen("gRPC", address, port, "gRPC could not bind to it") from error
         await self._server.start()
         if self._certificates is not None:
             renewal = CertificateRenewal(self._settings, "gRPC")
             self._renewing = asyncio.get_running_loop().create_task(renewal.follow(self._certificates.renew))
         return target
+
+    def _bind(self, target: str) -> None:
+        """Raises RuntimeError where another server has taken the endpoint."""
+        if self._certificates is None:
+            self._server.add_insecure_port(target)
+        else:
+            self._server.add_secure_port(target, self._certificates.credentials())
 
     async def stop(self, grace: float) -> None:
         """Refuse new calls, let those in flight end within `grace` seconds, then close every connection."""
