@@ -56,6 +56,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Have garbage collections skip the objects of the collected tests, which would take each of them 0.5 s."""
+    """Have garbage collections skip the objects of the collected tests, which would take each of them 0.5 s.
+
+    They come after 10,000 new objects instead of 700, as in a server: a twentieth of the tests' time was theirs.
+    """
     gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
     gc.enable()
