@@ -36,12 +36,16 @@ def test_the_shell_can_read_its_script(script: Path) -> None:
         ("naiad serve --model-control-mode = po", "poll"),
         ("naiad serve --exit-on-e", "--exit-on-error"),
         ("naiad help compl", "completion"),
+        ("naiad completion ba", "bash"),  # and no file, since it takes none
+        ("naiad serve ba", "bag"),
+        ("naiad new model x --directory ba", "bag"),
         ("naiad completion fi", "fish"),
         ("naiad new mod", "model"),
         ("naiad new model --tri", "--triton"),
     ],
 )
 def test_bash_completes_commands_options_and_values(script: Path, words: str, expected: str, tmp_path: Path) -> None:
+    (tmp_path / "bag").touch()
     line = f"COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))"
     program = f"source {script}; {line}; _naiad; echo ${{COMPREPLY[@]}}"
 

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 def bash(commands: Mapping[str, CompletedCommand]) -> Iterator[str]:
     """The script for bash."""
     yield "_naiad() {"
-    yield '    local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" words="" values=""'
+    yield '    local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" words="" values="" files="-f"'
     yield '    [[ $word == "=" ]] && word=""'
     yield '    [[ $before == "=" ]] && before="${COMP_WORDS[COMP_CWORD-2]}"'
     yield "    if [[ $COMP_CWORD -eq 1 ]]; then"
@@ -86,6 +86,8 @@ def bash(commands: Mapping[str, CompletedCommand]) -> Iterator[str]:
     for name, command in commands.items():
         yield f"    {name})"
         yield f'        words="{" ".join([*(option.name for option in command.options), *command.words])}"'
+        if command.words:
+            yield '        [[ $before == -* ]] || files=""'
         with_values = [option for option in _every(command) if option.values]
         if with_values:
             yield '        case "$before" in'
@@ -101,7 +103,7 @@ def bash(commands: Mapping[str, CompletedCommand]) -> Iterator[str]:
         yield "        ;;"
     yield "    esac"
     yield '    if [[ -n $values ]]; then COMPREPLY=($(compgen -W "$values" -- "$word")); return; fi'
-    yield '    COMPREPLY=($(compgen -W "$words" -- "$word") $(compgen -f -- "$word"))'
+    yield '    COMPREPLY=($(compgen -W "$words" $files -- "$word"))'
     yield "}"
     yield "complete -o filenames -F _naiad naiad"
 
