@@ -76,7 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
 def bash(commands: Mapping[str, CompletedCommand]) -> Iterator[str]:
     """The script for bash."""
     yield "_naiad() {"
-    yield '    local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" words="" values="" files="-f"'
+    yield '    local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}"'
+    yield '    local words="" values="" files="-f"'
     yield '    [[ $word == "=" ]] && word=""'
     yield '    [[ $before == "=" ]] && before="${COMP_WORDS[COMP_CWORD-2]}"'
     yield "    if [[ $COMP_CWORD -eq 1 ]]; then"
