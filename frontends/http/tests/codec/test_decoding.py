@@ -7,6 +7,7 @@ import pytest
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad_http.codec import Decoder, OutputForm, ResponseForm
 from naiad_http.codec.request_head import RequestHead
+from naiad_tensors.laid_out import LaidOutInputs
 
 LIMIT = 1 << 20
 
@@ -45,6 +46,35 @@ def test_json_numbers_become_an_array_of_their_shape():
     assert (request.model_name, request.version, request.id) == ("m", 3, "7")
     assert (array.dtype, array.shape, array.tolist()) == (np.float32, (1, 2), [[1.5, 2.0]])
     assert form == ResponseForm(OutputForm())
+
+
+def test_json_numbers_of_one_form_have_one_layout():
+    def decode(number):
+        inputs = [tensor(data=[number, 2]), tensor("Y", "INT64", (1, 3), data=[[4, 5, number]])]
+        return decode_json({"inputs": inputs})[0].inputs
+
+    first, second = decode(1), decode(7)
+
+    assert isinstance(first, LaidOutInputs)
+    assert isinstance(second, LaidOutInputs)
+    assert first.layout is second.layout
+    assert {name: each.array.tolist() for name, each in first.items()} == {"X": [1, 2], "Y": [[4, 5, 1]]}
+    assert {name: each.array.tolist() for name, each in second.items()} == {"X": [7, 2], "Y": [[4, 5, 7]]}
+    assert not second["Y"].array.flags.writeable
+
+
+@pytest.mark.parametrize("count", [1, 2000])
+def test_json_numbers_and_strings_keep_their_order(count):
+    numbers = tensor("N", shape=(count,), data=[0.5] * count)
+
+    request, _ = decode_json({"inputs": [tensor("S", "BYTES", (1,), data=["a"]), numbers, tensor("T", data=[1, 2])]})
+
+    assert [(name, each.datatype) for name, each in request.inputs.items()] == [
+        ("S", "BYTES"),
+        ("N", "FP32"),
+        ("T", "FP32"),
+    ]
+    assert request.inputs["N"].array.tolist() == [0.5] * count
 
 
 def test_binary_tensors_are_views_on_the_received_bytes():

@@ -10,6 +10,8 @@ from naiad.errors import InvalidArgumentError, TooLargeError
 from naiad.types import Response
 from naiad_http.codec import Encoder, OutputForm, ResponseForm
 from naiad_http.codec.responses import LARGE_ELEMENTS, LargeOutput, json_content
+from naiad_tensors.datatypes import wire_name_of
+from naiad_tensors.laid_out import ArrayLayout, LaidOutArrays
 from naiad_tensors.tensors import Tensor
 
 BINARY = ResponseForm(OutputForm(binary=True))
@@ -46,6 +48,44 @@ def test_an_id_and_parameters_are_there_only_when_set():
     document, _ = encode(Tensor.of("Y", np.zeros(1, np.int8)))
 
     assert list(document) == ["model_name", "model_version", "outputs"]
+
+
+ARRAYS = {
+    "numbers": {"Y": np.array([[1.5, -2]], np.float32), "Z": np.arange(3, dtype=np.uint8)},
+    "quotes and percents": {'a"%b': np.zeros(1, np.int64), "100%": np.ones(2, np.float64)},
+    "not finite": {"Y": np.array([np.nan, np.inf, -np.inf, 0.1], np.float64)},
+    "booleans": {"Y": np.array([True, False])},
+    "longest": {"Y": np.full(4096, -128, np.int8)},
+    "a column": {"Y": np.arange(6, dtype=np.int32).reshape(2, 3)[:, 1]},
+    "scalar and nothing": {"Y": np.array(7, np.uint64), "Z": np.empty((0, 3), np.float32)},
+    "large": {"Y": np.arange(2000, dtype=np.float64)},
+    "no outputs": {},
+}
+
+
+@pytest.mark.parametrize("form", [JSON, BINARY, ResponseForm(outputs={"Y": OutputForm()})])
+@pytest.mark.parametrize("arrays", ARRAYS.values(), ids=ARRAYS)
+def test_laid_out_arrays_are_encoded_as_tensors_are(arrays, form):
+    fields = [(name, wire_name_of(each.dtype), each.dtype, each.shape) for name, each in arrays.items()]
+    laid_out = Response("m%", 1, "", LaidOutArrays(ArrayLayout(fields), list(arrays.values())))
+    tensors = Response("m%", 1, "", {name: Tensor.of(name, each) for name, each in arrays.items()})
+
+    encoded, expected = (encoder().encode(each, form) for each in (laid_out, tensors))
+
+    assert encoded.text == expected.text
+    assert b"".join(map(bytes, encoded.buffers)) == b"".join(map(bytes, expected.buffers))
+    assert encoded.size == expected.size
+
+
+def test_laid_out_arrays_that_json_cannot_carry_are_refused_as_tensors_are():
+    def laid_out(array):
+        layout = ArrayLayout([("Y", wire_name_of(array.dtype), array.dtype, array.shape)])
+        return Response("m", 1, "", LaidOutArrays(layout, [array]))
+
+    with pytest.raises(InvalidArgumentError, match="FP16 data via JSON"):
+        encoder().encode(laid_out(np.zeros(1, np.float16)), JSON)
+    with pytest.raises(TooLargeError, match="maximum of 100 bytes"):
+        Encoder(lambda *_: True, lambda *_: (), 100).encode(laid_out(np.zeros(100, np.int8)), JSON)
 
 
 def test_binary_outputs_follow_in_order_with_their_sizes():

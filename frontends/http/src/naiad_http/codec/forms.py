@@ -26,12 +26,15 @@ AS_BINARY = OutputForm(binary=True)
 class ResponseForm:
     """The form of a response: `unlisted` is the form of every output that the request does not list.
 
-    `all_binary`: every output that may be in the response is plain binary.
+    `all_binary`, `all_json`: every output that may be in the response is plain binary, or plain JSON.
     """
 
     unlisted: OutputForm = AS_JSON
     outputs: Mapping[str, OutputForm] = field(default_factory=dict)
     all_binary: bool = field(init=False, compare=False)
+    all_json: bool = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.all_binary = all(each == AS_BINARY for each in self.outputs.values() or (self.unlisted,))
+        forms = self.outputs.values() or (self.unlisted,)
+        self.all_binary = all(each == AS_BINARY for each in forms)
+        self.all_json = all(each == AS_JSON for each in forms)

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from naiad.errors import InvalidArgumentError
 from naiad_http.codec.documents import as_array, as_object, as_string, as_unsigned, member
-from naiad_http.codec.tensors import array_of_json
+from naiad_http.codec.tensors import array_of_json, bytes_of_json
+from naiad_kit.buffers import Buffer
 from naiad_kit.frontends.shapes import count_elements
 from naiad_kit.shared_memory import SharedInput
 from naiad_tensors.datatypes import TENSOR_TYPES, TensorType, tensor_type
@@ -37,10 +38,26 @@ class BinaryInput:
     is_view: bool
 
 
-def read_input(entry: Mapping[str, Any], start: int, model: str, limit: int) -> Tensor | BinaryInput | SharedInput:
-    """One of the `inputs`; binary data begins at offset `start`. Errors name `model`; `limit` bounds a JSON tensor.
+class NumbersInput(NamedTuple):
+    """An input that came as numbers in JSON: its bytes, little-endian and in row-major order."""
 
-    Raises InvalidArgumentError.
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    content: Buffer
+
+    def tensor(self) -> Tensor:
+        """The tensor, a view on the bytes."""
+        return Tensor(self.name, self.datatype, self.shape, np.ndarray(self.shape, self.dtype, self.content))
+
+
+def read_input(
+    entry: Mapping[str, Any], start: int, model: str, limit: int
+) -> Tensor | NumbersInput | BinaryInput | SharedInput:
+    """One of the `inputs`, a Tensor if strings or booleans came as JSON; binary data begins at offset `start`.
+
+    Errors name `model`; `limit` bounds a JSON tensor. Raises InvalidArgumentError.
     """
     name = entry.get("name")
     datatype = entry.get("datatype")
@@ -64,7 +81,9 @@ def read_input(entry: Mapping[str, Any], start: int, model: str, limit: int) -> 
             return SharedInput(name, kind.wire, sizes, kind.dtype, count, region, offset, size)
     elif "data" not in entry:
         _check_sources(entry, _NO_PARAMETERS, name)
-    return Tensor(name, kind.wire, sizes, array_of_json(entry["data"], name, kind, sizes, count, limit))
+    if kind.wire in ("BYTES", "BOOL"):
+        return Tensor(name, kind.wire, sizes, array_of_json(entry["data"], name, kind, sizes, count, limit))
+    return NumbersInput(name, kind.wire, sizes, kind.dtype, bytes_of_json(entry["data"], name, kind, count, limit))
 
 
 def read_location(parameters: Mapping[str, Any]) -> tuple[str, int, int]:

@@ -12,8 +12,8 @@ from naiad_http.codec.forms import OutputForm, ResponseForm
 from naiad_http.codec.inputs import BinaryInput
 from naiad_http.codec.raw import raw_request
 from naiad_http.codec.request_head import RequestHead
-from naiad_http.codec.template_cache import LONGEST, IdentifiedTemplate, TemplateCache
-from naiad_http.codec.templates import RequestTemplate, read_template
+from naiad_http.codec.template_cache import IdentifiedTemplate, TemplateCache
+from naiad_http.codec.templates import LONGEST, RequestTemplate, read_template
 from naiad_kit.buffers import Buffer, bool_array, unpack_strings
 from naiad_kit.shared_memory import SharedMemoryApi
 from naiad_tensors.laid_out import LaidOutInputs
@@ -188,7 +188,7 @@ def _with_binary(template: RequestTemplate, rest: Buffer, model: str) -> Mapping
     layout = template.layout
     if layout.fields:
         return LaidOutInputs(layout, rest)
-    inputs = template.tensors.copy()
+    inputs = dict(template.tensors)
     for each in template.binary:
         name, shape, start = each.name, each.shape, each.start
         array = _ndarray(shape, each.dtype, rest, start) if each.is_view else _array(each, rest, start, model)

@@ -23,6 +23,9 @@ _ndarray = np.ndarray  # numpy looks its names up at each use: 0.05 µs
 _FEW_BYTES = 4096
 """Up to this size a copy of a tensor costs less than one more buffer in a vectored write."""
 
+_JSON_OF_FEW_BYTES = 65536
+"""The JSON of a small output is shorter: a byte takes 6 at most ("-128" and a comma, "false" and a comma)."""
+
 _PIECE = 65536
 """Elements that are written as JSON at a time: the JSON library reserves up to 27 bytes for each, and ends the process
 if there is no memory for them; it also holds the interpreter's lock meanwhile."""
@@ -79,10 +82,14 @@ class Encoder:
         """
         is_plain = not (response.id or response.parameters)
         laid_out = response.outputs
-        if type(laid_out) is LaidOutArrays and form.all_binary and is_plain and laid_out.layout.is_small:
+        if type(laid_out) is LaidOutArrays and is_plain and laid_out.layout.is_small:
             layout = laid_out.layout
-            contents = [array.tobytes() for array in laid_out.arrays]
-            return Encoded(_binary_outputs(response.model_name, response.version, layout), contents, layout.nbytes)
+            if form.all_binary:
+                contents = [array.tobytes() for array in laid_out.arrays]
+                return Encoded(_binary_outputs(response.model_name, response.version, layout), contents, layout.nbytes)
+            if form.all_json and self._limit >= _JSON_OF_FEW_BYTES and not ONLY_BINARY.intersection(layout.datatypes):
+                numbers = [_json_numbers(array.ravel()) for array in laid_out.arrays]
+                return Encoded(_json_outputs(response.model_name, response.version, layout) % tuple(numbers))
         text = [_plain_opening(response.model_name, response.version) if is_plain else _opening(response)]
         buffers: list[Buffer] = []
         content: Buffer
@@ -147,6 +154,14 @@ def _binary_outputs(model: str, version: int, layout: ArrayLayout) -> bytes:
     return _plain_opening(model, version) + b"".join(parts)[:-1] + b"]}"
 
 
+@lru_cache(maxsize=1024)
+def _json_outputs(model: str, version: int, layout: ArrayLayout) -> bytes:
+    """The text about outputs that are all JSON, to be formatted with the elements of each."""
+    parts = zip(layout.names, layout.datatypes, layout.shapes, strict=True)
+    outputs = [_json_output(*each).replace(b"%", b"%%") + b"%b}" for each in parts]
+    return _plain_opening(model, version).replace(b"%", b"%%") + b",".join(outputs) + b"]}"
+
+
 @lru_cache(maxsize=4096)
 def _binary_output(name: str, datatype: str, shape: tuple[int, ...], size: int) -> bytes:
     opening = _json_output(name, datatype, shape).removesuffix(b'"data":')
@@ -197,9 +212,8 @@ def json_content(tensor: Tensor, limit: int = MAX_JSON_OUTPUT, on_thread: bool =
             f"sending {tensor.datatype} data via JSON is not supported. "
             f"Please use the binary data format for output '{tensor.name}'"
         )
-    write = _json_strings if is_text else _json_numbers
     if array.size <= _PIECE:
-        text = write(array.ravel(), tensor.name)
+        text = _json_strings(array.ravel(), tensor.name) if is_text else _json_numbers(array.ravel())
         if len(text) > limit:
             _check_json_size(len(text), tensor, limit)
         return text
@@ -208,14 +222,15 @@ def json_content(tensor: Tensor, limit: int = MAX_JSON_OUTPUT, on_thread: bool =
     pieces: list[bytes] = []
     size = 1
     for start in range(0, flat.size, _PIECE):
-        piece = write(flat[start : start + _PIECE].ravel(), tensor.name)[1:-1]
+        elements = flat[start : start + _PIECE].ravel()
+        piece = (_json_strings(elements, tensor.name) if is_text else _json_numbers(elements))[1:-1]
         size += len(piece) + 1
         _check_json_size(size, tensor, limit)
         pieces.append(piece)
     return b"[%b]" % b",".join(pieces)
 
 
-def _json_numbers(flat: np.ndarray, _name: str) -> bytes:
+def _json_numbers(flat: np.ndarray) -> bytes:
     text = orjson.dumps(flat, option=orjson.OPT_SERIALIZE_NUMPY)
     if flat.dtype.kind == "f" and text.find(b"null") >= 0:  # orjson writes values that are not finite so
         values = (str(value) for value in flat)

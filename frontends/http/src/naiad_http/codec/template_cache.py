@@ -4,12 +4,9 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from naiad_http.codec.templates import RequestTemplate
+from naiad_http.codec.templates import LONGEST, RequestTemplate
 
 _T = TypeVar("_T")
-
-LONGEST = 4096
-"""Longer texts are not cached."""
 
 _MOST = 512
 _LEADING_ID = re.compile(rb'\{\s*"id"\s*:\s*"([ !#-\[\]-~]*)"\s*,')

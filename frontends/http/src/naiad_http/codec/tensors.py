@@ -47,11 +47,25 @@ def array_of_json(data: Any, name: str, kind: TensorType, shape: tuple[int, ...]
     Raises TooLargeError if the array takes more than `limit` bytes, and InvalidArgumentError for a wrong number, type
     or range of the elements, or for nesting deeper than MAX_DEPTH.
     """
+    if kind.wire == "BYTES":
+        elements, kinds = _elements_of(data, name, kind, count, limit)
+        return _strings(elements, kinds, name).reshape(shape)
+    return _ndarray(shape, kind.dtype, bytes_of_json(data, name, kind, count, limit))
+
+
+def bytes_of_json(data: Any, name: str, kind: TensorType, count: int, limit: int) -> Buffer:
+    """As `array_of_json`, but as little-endian bytes; `kind` is not BYTES."""
     if kind.wire in ONLY_BINARY:
         raise InvalidArgumentError(
             f"receiving {kind.wire} data via JSON is not supported. "
             f"Please use the binary data format for input '{name}'"
         )
+    elements, kinds = _elements_of(data, name, kind, count, limit)
+    return _packed(elements, kinds, name, kind)
+
+
+def _elements_of(data: Any, name: str, kind: TensorType, count: int, limit: int) -> tuple[list[Any], set[type]]:
+    """The `count` elements of `data` in row-major order, and the set of their types."""
     elements = data if type(data) is list else as_array(data, "data of an input")
     if len(elements) > _PIECE or list in (kinds := set(map(type, elements))):
         elements, kinds = flatten(elements)
@@ -65,9 +79,7 @@ def array_of_json(data: Any, name: str, kind: TensorType, shape: tuple[int, ...]
             f"input '{name}' needs {count * kind.itemsize} bytes, which exceeds the maximum allowed input size of "
             f"{limit} bytes. Use --http-max-input-size to increase the limit."
         )
-    if kind.wire == "BYTES":
-        return _strings(elements, kinds, name).reshape(shape)
-    return _ndarray(shape, kind.dtype, _packed(elements, kinds, name, kind))
+    return elements, kinds
 
 
 def flatten(data: list[Any]) -> tuple[list[Any], set[type]]:
@@ -110,7 +122,6 @@ def _flatten_mixed(data: list[Any], depth: int) -> list[Any]:
 
 
 def _packed(elements: list[Any], kinds: set[type], name: str, kind: TensorType) -> Buffer:
-    """The elements as little-endian bytes."""
     code, types, expected = _PACKINGS[kind.wire]
     if not kinds <= types:
         raise _wrong_type(elements, types, name, expected)
