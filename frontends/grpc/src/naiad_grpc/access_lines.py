@@ -66,7 +66,8 @@ class Lines:
         request_id = ""
         if request is not None:
             model, version, request_id = request.model_name, version or request.version, request.id
-            traceparent = traceparent_of(request.trace) or traceparent
+            if request.trace is not None:
+                traceparent = traceparent_of(request.trace) or traceparent
         key = line.method, model, version, request_id, status, line.received, sent, traceparent
         line.over, line.call = True, None  # a call refers to tensors and to its line
         self._access.record(client, key, line.began_ns, call)
