@@ -1,14 +1,18 @@
 """The backend `openvino`: completes configurations from models, and loads them."""
 
+from typing import TYPE_CHECKING
+
 from naiad.backend import BackendTraits, ModelContext
 from naiad_config import ModelConfig
 from naiad_kit.backends.interface import completed, is_complete
 from naiad_kit.backends.parameters import default_batch_size
 from naiad_openvino.files import FILES, make_core, model_file, read_model
 from naiad_openvino.interface import batching_interface
-from naiad_openvino.model import OpenVinoModel
 from naiad_openvino.parameters import NAMES, run_settings
 from naiad_openvino.runtime import runtime
+
+if TYPE_CHECKING:
+    from naiad_openvino.model import OpenVinoModel
 
 
 class OpenVinoBackend:
@@ -30,12 +34,14 @@ class OpenVinoBackend:
             context.config, batching_interface(model, context.config), default_batch_size(context.settings)
         )
 
-    def load(self, context: ModelContext) -> OpenVinoModel:
+    def load(self, context: ModelContext) -> "OpenVinoModel":
         """Load one version.
 
         Raises ConfigError with everything in which the configuration and the file contradict each other, and other
         NaiadErrors when OpenVINO, the file or the device is not there.
         """
+        from naiad_openvino.model import OpenVinoModel
+
         runtime()
         settings = run_settings(context.config, context.settings)
         NAMES.warn_of_unread(context)

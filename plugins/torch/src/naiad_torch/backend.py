@@ -1,16 +1,16 @@
 """The backend `pytorch`: completes configurations from packages, and loads models of every form."""
 
+from typing import TYPE_CHECKING
+
 from naiad.backend import BackendTraits, ModelContext
 from naiad_config import ModelConfig
 from naiad_kit.backends.interface import is_complete
 from naiad_kit.backends.parameters import default_batch_size
-from naiad_torch.files import model_file
-from naiad_torch.interface import completed_from
-from naiad_torch.model import TorchModel
-from naiad_torch.package import open_package
 from naiad_torch.parameters import NAMES, run_settings
-from naiad_torch.plan import require_tensors
 from naiad_torch.runtime import runtime
+
+if TYPE_CHECKING:
+    from naiad_torch.model import TorchModel
 
 
 class TorchBackend:
@@ -35,6 +35,11 @@ class TorchBackend:
         run_settings(config, context.settings)
         if is_complete(config):
             return config
+        from naiad_torch.files import model_file
+        from naiad_torch.interface import completed_from
+        from naiad_torch.package import open_package
+        from naiad_torch.plan import require_tensors
+
         path = model_file(context)
         artefact = open_package(path, config.name) if path.suffix == ".pt2" else None
         if artefact is None or not artefact.takes or not (config.output or artefact.gives):
@@ -47,12 +52,15 @@ class TorchBackend:
             return config
         return completed_from(config, artefact, default_batch_size(context.settings))
 
-    def load(self, context: ModelContext) -> TorchModel:
+    def load(self, context: ModelContext) -> "TorchModel":
         """Load one version.
 
         Raises ConfigError for invalid parameters and a configuration that does not fit the model, and other
         NaiadErrors when PyTorch, the file or a device is not there.
         """
+        from naiad_torch.files import model_file
+        from naiad_torch.model import TorchModel
+
         runtime()
         settings = run_settings(context.config, context.settings)
         NAMES.warn_of_unread(context)
