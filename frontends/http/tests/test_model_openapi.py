@@ -38,6 +38,21 @@ def test_operations_have_ids_with_the_name_of_the_model():
     assert operation(model(NUMBERS, version=3), "infer", "/v2/models/a%20model%2F1/versions/3")
 
 
+def test_what_is_read_of_a_model_has_a_schema_whatever_its_name():
+    paths = model(NUMBERS, name="config")["paths"]
+
+    read = {
+        path: methods["get"]["responses"]["200"].get("content") for path, methods in paths.items() if "get" in methods
+    }
+    names = {path: content and content["application/json"]["schema"]["$ref"] for path, content in read.items()}
+    assert names == {
+        "/v2/models/config": "#/components/schemas/ModelMetadata",
+        "/v2/models/config/ready": None,
+        "/v2/models/config/config": "#/components/schemas/ModelConfig",
+        "/v2/models/config/stats": "#/components/schemas/Statistics",
+    }
+
+
 def test_examples_fit_their_inputs():
     optional = TensorMetadata("Z", "INT8", (1,), optional=True)
     document = model(NUMBERS, TensorMetadata("Y", "BYTES", (-1, 1)), optional)

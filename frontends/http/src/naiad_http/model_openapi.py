@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from naiad.reports import ModelMetadata, TensorMetadata
+from naiad_http.openapi_answers import ANSWERS, success_of
 from naiad_http.openapi_schemas import (
     EXPLAIN,
     INFER_ANSWERS,
@@ -32,10 +33,10 @@ def describe_model(metadata: ModelMetadata, version: int, decoupled: bool) -> di
     name = metadata.name
     path = f"/v2/models/{quote(name, safe='')}" + (f"/versions/{version}" if version else "")
     paths = {
-        path: {"get": _read("metadata", name, "Inputs and outputs of the model")},
-        f"{path}/ready": {"get": _read("ready", name, "Whether the model can serve")},
-        f"{path}/config": {"get": _read("config", name, "The model's whole configuration")},
-        f"{path}/stats": {"get": _read("stats", name, "Counters of the model")},
+        path: {"get": _read("metadata", path, name, "Inputs and outputs of the model")},
+        f"{path}/ready": {"get": _read("ready", f"{path}/ready", name, "Whether the model can serve")},
+        f"{path}/config": {"get": _read("config", f"{path}/config", name, "The model's whole configuration")},
+        f"{path}/stats": {"get": _read("stats", f"{path}/stats", name, "Counters of the model")},
         f"{path}/generate_stream": {"post": _generate(metadata, "generate_stream", "text/event-stream")},
     }
     if not decoupled:
@@ -54,6 +55,7 @@ def describe_model(metadata: ModelMetadata, version: int, decoupled: bool) -> di
         "components": {
             "schemas": {
                 "Error": SCHEMAS["Error"],
+                **{each: ANSWERS[each] for each in ("ModelMetadata", "ModelConfig", "Statistics")},
                 "Request": _request(metadata),
                 "Response": _response(metadata),
                 "GenerateRequest": _flat(metadata),
@@ -67,13 +69,13 @@ def model_operation_id(action: str, model: str) -> str:
     return f"{action}_{re.sub(r'[^0-9A-Za-z]+', '_', model)}"
 
 
-def _read(action: str, model: str, summary: str) -> dict[str, Any]:
+def _read(action: str, path: str, model: str, summary: str) -> dict[str, Any]:
     answers = {404: "the model was unloaded", 503: "the model does not serve now"}
     return {
         "operationId": model_operation_id(action, model),
         "summary": summary,
         "tags": [model],
-        "responses": {"200": {"description": "Success"}, **errors_of(answers)},
+        "responses": {"200": success_of(path), **errors_of(answers)},
     }
 
 

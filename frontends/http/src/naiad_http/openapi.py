@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from naiad import __version__
+from naiad_http.openapi_answers import ANSWERS, success_of
 from naiad_http.openapi_schemas import (
     COMMON,
     EXPLAIN,
@@ -51,7 +52,7 @@ def describe(operations: Sequence["Operation"]) -> dict[str, Any]:
             "description": "The Open Inference Protocol (KServe v2) with the extensions of Triton Inference Server",
         },
         "paths": paths,
-        "components": {"schemas": SCHEMAS},
+        "components": {"schemas": SCHEMAS | ANSWERS},
     }
 
 
@@ -66,7 +67,7 @@ def _operation(path: str, operation: "Operation") -> dict[str, Any]:
         "summary": operation.summary,
         "tags": [operation.api],
         "parameters": _variables(path),
-        "responses": {"200": {"description": "Success"}, **errors_of(COMMON | dict(operation.answers))},
+        "responses": {"200": success_of(path), **errors_of(COMMON | dict(operation.answers))},
     }
     if operation.method == "POST":
         described["requestBody"] = {"required": False, "content": {"application/json": {"schema": {"type": "object"}}}}

@@ -6,9 +6,11 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from naiad_http.application import operations
 from naiad_http.openapi import INFERENCE_PATHS, describe
+from naiad_http.openapi_answers import ANSWERS
 from naiad_kit.frontends.restrictions import APIS
 
 OPERATIONS = operations(SimpleNamespace(service=lambda kind: None), 0, lambda: False)
@@ -50,17 +52,27 @@ def test_every_reference_leads_somewhere():
     assert references <= set(DOCUMENT["components"]["schemas"])
 
 
-def test_it_is_served_and_its_paths_are(server):
+def test_it_is_served_and_its_paths_are_and_answer_as_it_says(server):
     connection = http.client.HTTPConnection(*server.address, timeout=20)
     connection.request("GET", "/openapi.json")
     served = json.loads(connection.getresponse().read())
     statuses = {}
+    checked = set()
     for method, path in sorted(ROUTES):
         filled = path.format(model="add_sub", version="1", repository="r", region="s")
         connection.request(method, filled, b'{"inputs":[]}' if method == "POST" else None)
         answer = connection.getresponse()
-        statuses[method, path] = 200 if b"shared memory region: 's'" in answer.read() else answer.status
+        body = answer.read()
+        statuses[method, path] = 200 if b"shared memory region: 's'" in body else answer.status
+        content = DOCUMENT["paths"][path][method.lower()]["responses"]["200"].get("content", {})
+        if answer.status == 200 and answer.headers["Content-Type"] == "application/json":
+            schema = content["application/json"]["schema"] | {"components": DOCUMENT["components"]}
+            Draft202012Validator(schema).validate(json.loads(body))
+            checked.add(schema.get("$ref", "").rpartition("/")[2])
+        elif answer.status == 200:
+            assert bool(body) == bool(content), path
     connection.close()
 
     assert served == DOCUMENT
+    assert checked >= ANSWERS.keys()
     assert not {route: status for route, status in statuses.items() if status in (404, 405, 500)}
