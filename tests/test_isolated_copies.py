@@ -1,5 +1,6 @@
 """Large inputs of isolated models over HTTP and gRPC: the model reads them where the server has received them."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,3 +163,82 @@ def test_outputs_that_are_inputs_are_sent_from_where_they_were_received(
         assert np.array_equal(answer.as_numpy("SAME"), x)
         assert np.array_equal(np.concatenate([answer.as_numpy("FIRST"), answer.as_numpy("LAST")]), x)
         assert np.array_equal(answer.as_numpy("OTHER"), x + 1)
+
+
+COUNTING = """
+import threading
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.family = pb_utils.MetricFamily(name="counted", description="d", kind=pb_utils.MetricFamily.COUNTER)
+        metric = self.family.Metric(labels={"instance": args["model_instance_name"]})
+        threading.Thread(target=count, args=(metric,), daemon=True).start()
+
+    def execute(self, requests):
+        inputs = [pb_utils.get_input_tensor_by_name(request, "X").as_numpy() for request in requests]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", x)]) for x in inputs]
+
+
+def count(metric):
+    while True:
+        metric.increment(1)
+"""
+COUNTS = """
+backend: "python" instance_group { count: 2 kind: KIND_CPU }
+input { name: "X" data_type: TYPE_FP32 dims: -1 } output { name: "Y" data_type: TYPE_FP32 dims: -1 }
+parameters { key: "isolation" value { string_value: "ISOLATION" } }
+"""
+
+
+@pytest.mark.parametrize("isolation", ["process", "model"])
+def test_an_output_that_is_an_input_is_there_until_the_server_has_read_it(
+    serve: "Callable[..., ServerProcess]", tmp_path: Path, isolation: str
+) -> None:
+    """What the model counts meanwhile carries the news that its input is free, and overtakes the answer."""
+    write_model(tmp_path / "models", "m", COUNTING, COUNTS.replace("ISOLATION", isolation))
+    server = serve(tmp_path / "models", frontends=["http"])
+    rng = np.random.default_rng(4)
+    with http.InferenceServerClient(server.url.removeprefix("http://")) as client:
+        for _ in range(100):
+            x = rng.random(30_000, np.float32)
+            tensor = http.InferInput("X", [len(x)], "FP32")
+            tensor.set_data_from_numpy(x)
+
+            assert np.array_equal(client.infer("m", [tensor]).as_numpy("Y"), x)
+
+
+@pytest.mark.parametrize("name", ["http", "grpc"])
+def test_the_memory_of_large_tensors_is_free_without_a_further_request(
+    serve: "Callable[..., ServerProcess]", tmp_path: Path, name: str
+) -> None:
+    write_model(tmp_path / "models", "m", ECHO, ECHOES)
+    server = serve(tmp_path / "models", "--http-max-input-size=200000000", "--grpc-max-message-size=200000000")
+    library, x = {"http": http, "grpc": grpc}[name], np.ones(20_000_000, np.float32)
+    with library.InferenceServerClient(addresses(server)[name]) as client:
+        tensor = library.InferInput("X", [len(x)], "FP32")
+        tensor.set_data_from_numpy(x)
+        answer = client.infer("m", [tensor], outputs=[library.InferRequestedOutput("OTHER")])
+        assert answer.as_numpy("OTHER")[-1] == 2
+
+        until = time.monotonic() + 60
+        while max(mapped := shared_bytes_of(server)) > x.nbytes:
+            assert time.monotonic() < until, mapped
+            time.sleep(0.05)
+    assert len(mapped) == 2
+
+
+def shared_bytes_of(server: "ServerProcess") -> list[int]:
+    """The bytes of memory that a server and its models' processes share, in each of them."""
+    pid = server._process.pid
+    children = [
+        each for task in Path(f"/proc/{pid}/task").iterdir() for each in (task / "children").read_text().split()
+    ]
+    sizes = []
+    for process in (pid, *children):
+        lines = [
+            line.split() for line in Path(f"/proc/{process}/maps").read_text().splitlines() if "memfd:naiad" in line
+        ]
+        ranges = [[int(bound, 16) for bound in line[0].split("-")] for line in lines]
+        sizes.append(sum(last - first for first, last in ranges))
+    return sizes

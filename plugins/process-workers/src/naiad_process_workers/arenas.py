@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,6 +27,9 @@ _KEPT = 64 << 20
 
 FIRST_SHARED = 1 << 32
 """Arenas that several processes and connections read have numbers from here on."""
+
+LARGE_BLOCK = 1 << 20
+"""That such a block is free is reported: its memory does not wait for the next message."""
 
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
@@ -176,6 +179,14 @@ class OwnArenas:
         return closed
 
 
+class Freed(Protocol):
+    """Where the keys of blocks go that are free."""
+
+    def append(self, key: tuple[int, int], /) -> None:
+        """A block is free: its arena and offset. On any thread."""
+        ...
+
+
 class _Block:
     """The owner of an array in an arena: when the last array over it is gone, the block is free."""
 
@@ -191,9 +202,7 @@ class _Block:
         self._freed.append(self.key)
 
 
-def block_array(
-    mapping: np.ndarray, key: tuple[int, int], freed: deque[tuple[int, int]], offset: int, size: int
-) -> np.ndarray:
+def block_array(mapping: np.ndarray, key: tuple[int, int], freed: Freed, offset: int, size: int) -> np.ndarray:
     """A writable array over a block of a mapping; its key is added to `freed` when the last view of it is gone."""
     address = mapping.__array_interface__["data"][0] + offset
     interface = {"data": (address, False), "shape": (size,), "typestr": "|u1", "version": 3}
@@ -222,7 +231,12 @@ class ReadArenas:
         self.writable = writable
         self._lent = lent
         self.freed: deque[tuple[int, int]] = deque()
+        self._large: Freed = self.freed
         self._maps: dict[int, tuple[np.ndarray, int]] = {}  # with its address
+
+    def report_large(self, freed: Freed) -> None:
+        """Hand blocks of `LARGE_BLOCK` bytes and more to `freed` from now on; it adds them to those of this."""
+        self._large = freed
 
     def open(self, number: int, size: int, descriptor: int) -> None:
         """Map an arena; its descriptor is closed. Raises LinkBrokenError for memory that is not sealed."""
@@ -255,15 +269,23 @@ class ReadArenas:
             "typestr": dtype.str,
             "version": 3,
         }
-        return np.asarray(_Block(interface, mapping, (number, offset), self.freed))
+        return np.asarray(_Block(interface, mapping, (number, offset), self._freed_of(size)))
+
+    def free(self, key: tuple[int, int], size: int) -> None:
+        """Say with the next message that a block was read; soon where it is large."""
+        self._freed_of(size).append(key)
+
+    def _freed_of(self, size: int) -> Freed:
+        return self.freed if size < LARGE_BLOCK else self._large
 
     def retire(self, number: int) -> None:
         """Unmap an arena when the last array in it is gone."""
         self._maps.pop(number, None)
 
     def close(self) -> None:
-        """Unmap all, each when the last array in it is gone."""
+        """Unmap all, each when the last array in it is gone; report no more."""
         self._maps.clear()
+        self._large = self.freed
 
     def __len__(self) -> int:
         return len(self._maps)

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from naiad_process_workers.arenas import FIRST_SHARED, Arena, OwnArenas, ReadArenas, shared_block
+from naiad_process_workers.arenas import FIRST_SHARED, LARGE_BLOCK, Arena, OwnArenas, ReadArenas, shared_block
 from naiad_process_workers.bodies import BodyArenas
 from naiad_process_workers.frames import (
     Frame,
@@ -48,7 +48,7 @@ class Memory:
         self._lock = threading.Lock()
 
     def lend(self, key: tuple[int, int], array: np.ndarray) -> None:
-        """Keep an array in an arena of `bodies` that the other process is sent."""
+        """Keep an array in an arena of `bodies` that the other process is sent, until that says it is free there."""
         with self._lock:
             self.lent.setdefault(key, []).append(array)
 
@@ -61,10 +61,14 @@ class Memory:
             raise LinkBrokenError(f"a block of {size} bytes at {offset} of arena {number} was not lent")
         content = array.reshape(-1).view(np.uint8)[:size]
         content.flags.writeable = False
+        self.read.free((number, offset), size)
         return content
 
-    def returned(self, key: tuple[int, int]) -> None:
-        """The other process has no view of an array any more. Raises LinkBrokenError if it was not lent."""
+    def returned(self, key: tuple[int, int]) -> bool:
+        """The other process has no view of an array any more; whether it is large.
+
+        Raises LinkBrokenError if it was not lent.
+        """
         with self._lock:
             arrays = self.lent.get(key)
             if not arrays:
@@ -72,7 +76,7 @@ class Memory:
             array = arrays.pop()
             if not arrays:
                 del self.lent[key]
-        del array  # which frees its block, when the lock is free
+        return array.nbytes >= LARGE_BLOCK  # its block is free when it is gone, and the lock is free
 
     def close(self) -> None:
         """Free what this side owns, and unmap what it reads when the last array is gone."""
@@ -113,8 +117,13 @@ class Connection:
     def send(self, kind: int, number: int = 0, body: bytes = b"", kept: Sequence[np.ndarray] = ()) -> None:
         """Write a frame, and with it all that waits. Raises LinkClosedError.
 
-        `kept` are arrays whose locations it has; the caller has them until this returns.
+        `kept` are arrays of the other process whose locations it has: they stay until that has read the frame, since
+        what says that they are free may go over another connection and overtake it.
         """
+        for each in kept:
+            key = shared_block(each)
+            if key is not None:
+                self.memory.lend(key, each)
         with self._lock:
             freed = self._freed() if self.memory.read.freed else b""
             if not self._writer.waiting and not self._is_writing:
@@ -164,12 +173,19 @@ class Connection:
         if arena.number not in self._announced:
             with self._lock:
                 self.announce(arena)
-                for each in [each for each in self._announced.values() if each.closed]:
-                    del self._announced[each.number]
-                    self._writer.put(RETIRED, each.number, b"")
                 self._announced[arena.number] = arena
+            bodies.read_by(self)
         self.memory.lend((arena.number, offset), array)
         return arena.number, offset
+
+    def retire_closed(self) -> None:
+        """Have the other side unmap the arenas of bodies that are closed. For any thread."""
+        with self._lock:
+            closed = [number for number, arena in self._announced.items() if arena.closed]
+            for number in closed:
+                del self._announced[number]
+            if closed:
+                self._retire(closed)
 
     def receive(self, wait: bool = True) -> list[Frame]:
         """The frames that have come; waits for bytes if the socket does and `wait`. The link's own are taken out.
@@ -221,17 +237,22 @@ class Connection:
                 memory.read.retire(frame.number)
             elif frame.kind == FREED:
                 blocks = list(_BLOCK.iter_unpack(frame.body))
-                for block in blocks:
-                    if block[0] >= FIRST_SHARED:
-                        memory.returned(block)
-                for number in memory.own.free(block for block in blocks if block[0] < FIRST_SHARED):
-                    with self._lock:
-                        self._writer.put(RETIRED, number, b"")
+                returned = [memory.returned(block) for block in blocks if block[0] >= FIRST_SHARED]
+                retired = memory.own.free(block for block in blocks if block[0] < FIRST_SHARED)
+                if retired or any(returned):
+                    self._retire(retired)
             else:
                 return False
         except (struct.error, ValueError) as error:
             raise LinkBrokenError(f"a frame of kind {frame.kind} cannot be read: {error}") from error
         return True
+
+    def _retire(self, numbers: Iterable[int]) -> None:
+        """Let the other side unmap these arenas, and give back blocks, at once: no other frame may follow for long."""
+        with self._lock, suppress(LinkClosedError):  # what came before the end is still to be read
+            for number in numbers:
+                self._writer.put(RETIRED, number, b"")
+            self.flush()
 
     def _freed(self) -> bytes:
         """The body of a frame that gives back the blocks whose arrays are gone; empty without any."""

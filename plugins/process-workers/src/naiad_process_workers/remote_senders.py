@@ -89,7 +89,7 @@ class RemoteSender:
         encoder.value([self._index, final])
         put_reply(encoder, reply)
         self._closed = final
-        self._work.send(Kind.RESPONSE, self._number, encoder.body())
+        self._work.send(Kind.RESPONSE, self._number, encoder.body(), encoder.kept)
         if final:
             self._ended(self._number, self._index)
             return None

@@ -46,7 +46,7 @@ class Caller:
         future = self._open[number] = Future()
         if request is not None:
             future.add_done_callback(partial(self._done, number))
-        self._control.send(Kind.CALL, number, encoder.body())
+        self._control.send(Kind.CALL, number, encoder.body(), encoder.kept)
         return future
 
     def replied(self, number: int, decoder: Decoder) -> None:

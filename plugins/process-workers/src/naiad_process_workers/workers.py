@@ -25,6 +25,7 @@ from naiad.workers import InstanceWorker
 from naiad_kit.busy_wait import AwakeLoop, BusyWait
 from naiad_process_workers.frames import Frame, LinkClosedError, broken
 from naiad_process_workers.instance import ProcessInstance
+from naiad_process_workers.large_blocks import LargeBlocks
 from naiad_process_workers.messages import Kind
 from naiad_tensors.laid_out import LaidOutInputs
 
@@ -172,6 +173,8 @@ class ProcessWorker(InstanceWorker[ItemT]):
         work = instance.work
         work.socket.setblocking(False)
         work.write_later(self._blocked)
+        read = work.memory.read
+        read.report_large(LargeBlocks(read.freed, self.loop, partial(self._give_back, instance)))
         self.loop.add_reader(work.fileno(), self._read, instance)
         self.started.set_result(instance)
 
@@ -252,6 +255,11 @@ class ProcessWorker(InstanceWorker[ItemT]):
     def _write_later(self) -> None:
         if self._instance is not None and not self._is_over:
             self.loop.add_writer(self._instance.work.fileno(), self._write, self._instance)
+
+    def _give_back(self, instance: ProcessInstance) -> None:
+        """Large blocks of the process are free; those of one that ends go with it."""
+        if not self._is_over:
+            self._write(instance)
 
     def _write(self, instance: ProcessInstance) -> None:
         work = instance.work
