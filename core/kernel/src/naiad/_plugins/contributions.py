@@ -118,7 +118,7 @@ def _checked(hook: str, objects: Sequence[Any]) -> tuple[Any, ...]:
     contract = getattr(importlib.import_module(module), name)
     for each in objects:
         if not isinstance(each, contract):
-            members = set(dir(contract)).union(*(vars(part).get("__annotations__", ()) for part in contract.__mro__))
+            members = set(dir(contract)).union(*(getattr(part, "__annotations__", ()) for part in contract.__mro__))
             lacking = ", ".join(sorted(name for name in members if name[0] != "_" and not hasattr(each, name)))
             reason = f"lacks {lacking}" if lacking else "is something else"
             raise PluginError(f"{hook} offered a {type(each).__name__}, which is no {name}: it {reason}")
