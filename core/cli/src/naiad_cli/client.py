@@ -137,7 +137,8 @@ class Client:
             )
         except urllib.error.HTTPError as error:
             failure = UnsupportedError if error.code == HTTPStatus.NOT_IMPLEMENTED else NaiadError
-            raise failure(_reason(error)) from error
+            with error:
+                raise failure(_reason(error)) from error
         return opened
 
     def _call(self, request: urllib.request.Request) -> Answer:
