@@ -188,6 +188,20 @@ def test_a_wrong_array_annotation_in_a_file_is_reported_with_its_line(folder):
         folder.completed()
 
 
+def test_an_unknown_name_in_an_annotation_is_reported_with_its_line(folder):
+    folder.write("""
+        from naiad_custom import FP32, Array, model
+
+        @model
+        class Add:
+            def execute(self, a: Array[FP32, 4]) -> Arry[FP32, 4]:
+                return a
+    """)
+
+    with pytest.raises(InvalidArgumentError, match=r"model\.py:5: NameError: name 'Arry' is not defined"):
+        folder.completed()
+
+
 def test_a_text_annotation_that_cannot_be_read_is_reported_with_its_line(folder):
     folder.write("""
         from __future__ import annotations

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from naiad.backend import BackendTraits, Model, ModelContext
-from naiad.errors import InvalidArgumentError
+from naiad.errors import InvalidArgumentError, NaiadError
 from naiad_config import ModelConfig
 from naiad_custom.completion import completed
 from naiad_custom.context import PythonContext, python_context
@@ -120,12 +120,21 @@ class PythonBackend:
 
 
 def definition_in(file: ModelFile) -> ModelDefinition:
-    """The one thing in the file that `@model` marked. Raises InvalidArgumentError when there is none, or several."""
+    """The one thing in the file that `@model` marked.
+
+    Raises InvalidArgumentError when there is none, or several, or if its annotations cannot be evaluated, which Python
+    3.14 does here and earlier versions at the import.
+    """
     held = {id(each): each for each in vars(file.module).values() if MARK in getattr(each, "__dict__", {})}
     own = [each for each in held.values() if each.__module__ == file.module.__name__]
     functions: list[Callable[..., object]] = own or list(held.values())
     if len(functions) == 1:
-        return ModelDefinition(functions[0])
+        try:
+            return ModelDefinition(functions[0])
+        except NaiadError:
+            raise
+        except Exception as error:
+            raise InvalidArgumentError(f"{file.location(error)}: {file.describe(error)}") from error
     if functions:
         names = ", ".join(each.__qualname__ for each in functions)
         raise InvalidArgumentError(f"{file.path}: @model marks {names}; a file holds one model, so mark one of them")
