@@ -1,6 +1,5 @@
 """HTTP/2 connection of a server, as a pure state machine: bytes and the time in, events and frames out."""
 
-from struct import Struct
 from typing import Any
 
 from naiad_grpc.http2 import peer_settings
@@ -16,8 +15,6 @@ from naiad_grpc.http2.fields import MalformedFieldsError
 from naiad_grpc.http2.frames import (
     ACK,
     DATA,
-    DEFAULT_FRAME,
-    END_HEADERS,
     END_STREAM,
     GOAWAY,
     HEAD,
@@ -37,17 +34,20 @@ from naiad_grpc.http2.frames import (
     window_update,
 )
 from naiad_grpc.http2.header_blocks import BlockReader, HeadCache
-from naiad_grpc.http2.reader import VIEWED_BYTES, FrameReader, Http1RequestError, depends_on, is_self_dependent
+from naiad_grpc.http2.reader import (
+    INCREMENT,
+    VIEWED_BYTES,
+    WINDOW_UPDATE_WORD,
+    FrameReader,
+    Http1RequestError,
+    depends_on,
+    is_self_dependent,
+    whole_request,
+)
 from naiad_grpc.http2.states import State, judge
 from naiad_grpc.http2.streams import Stream
 
 _OPEN, _HALF_CLOSED = State.OPEN, State.HALF_CLOSED
-_WINDOW_UPDATE_WORD = 4 << 8 | WINDOW_UPDATE
-"""Length and kind of a WINDOW_UPDATE frame, as HEAD has them."""
-_INCREMENT = Struct(">I")
-_INCREMENT_AND_HEAD = Struct(">IIBI")
-"""The increment of a WINDOW_UPDATE frame, and the head of the frame behind it."""
-_WINDOW_UPDATE_SIZE = HEAD_SIZE + _INCREMENT.size
 
 
 class Connection(Endpoint):
@@ -118,44 +118,29 @@ class Connection(Endpoint):
         offset of the first frame that is not taken.
         """
         known, streams, limits, outbox = self._blocks.known, self.streams, self._limits, self.outbox
-        unpack, read_increment, end = HEAD.unpack_from, _INCREMENT.unpack_from, len(data)
+        unpack, end = HEAD.unpack_from, len(data)
         offset, last, updates = 0, end - HEAD_SIZE, 0
         while offset <= last:
             word, flags, stream_id = unpack(data, offset)
             start = offset + HEAD_SIZE
             stop = start + (word >> 8)
             if word & 0xFF == HEADERS:
-                if flags != END_HEADERS or stop > last or stream_id <= self._highest or not stream_id & 1:
+                whole = whole_request(data, known, flags, stream_id, start, stop)
+                if whole is None:
                     break
-                head = known.get(data[start:stop])
-                window = outbox.initial_window
-                word, flags, owner = unpack(data, stop)
-                is_widened = word == _WINDOW_UPDATE_WORD and owner == stream_id and stop + _WINDOW_UPDATE_SIZE <= last
-                if is_widened:
-                    increment, word, flags, owner = _INCREMENT_AND_HEAD.unpack_from(data, stop + HEAD_SIZE)
-                    increment &= MAX_WINDOW
-                    window += increment
-                    stop += _WINDOW_UPDATE_SIZE
-                    if not increment or window > MAX_WINDOW:
-                        break
-                length = word >> 8
-                start = stop + HEAD_SIZE
-                stop = start + length
+                head, increment, start, stop = whole
+                length, window = stop - start, outbox.initial_window + increment
                 if (
-                    head is None
-                    or word & 0xFF != DATA
-                    or flags != END_STREAM
-                    or owner != stream_id
-                    or stop > end
-                    or length > DEFAULT_FRAME
+                    stream_id <= self._highest
                     or length > limits.stream_window
                     or length > self._receive_window
+                    or window > MAX_WINDOW
                     or head.content_length >= 0
                     or stream_id > self._last_allowed
                     or len(streams) >= limits.streams
                 ):
                     break
-                updates += is_widened
+                updates += increment > 0
                 self._highest = stream_id
                 self._receive_window -= length
                 self._ungranted += length
@@ -164,8 +149,8 @@ class Connection(Endpoint):
                 streams[stream_id] = Stream(stream_id, _HALF_CLOSED, window, limits.stream_window - length, -1)
                 content = data[start:stop] if length < VIEWED_BYTES else memoryview(data)[start:stop]
                 events.append(RequestReceived(stream_id, head, True, content))
-            elif word == _WINDOW_UPDATE_WORD and not (stream_id or stop > end or outbox.waiting):
-                increment = read_increment(data, start)[0] & MAX_WINDOW
+            elif word == WINDOW_UPDATE_WORD and not (stream_id or stop > end or outbox.waiting):
+                increment = INCREMENT.unpack_from(data, start)[0] & MAX_WINDOW
                 if not increment or outbox.window + increment > MAX_WINDOW:
                     break
                 outbox.window += increment

@@ -1,6 +1,8 @@
 """Reader of frames: splits the bytes of a client into frames, and puts header blocks together (RFC 9113, 4)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from struct import Struct
+from typing import TypeVar
 
 from naiad_grpc.http2.frames import (
     ACK,
@@ -17,6 +19,7 @@ from naiad_grpc.http2.frames import (
     PREFACE,
     PRIORITY_FLAG,
     SETTINGS,
+    WINDOW_UPDATE,
     ErrorCode,
     Http2Error,
     check_frame,
@@ -31,6 +34,16 @@ _FORMS = END_HEADERS | PADDED | PRIORITY_FLAG
 
 _SELF_DEPENDENT = 0x100
 """Beside the flags of HEADERS: the stream depends on itself, which is an error of the stream."""
+
+WINDOW_UPDATE_WORD = 4 << 8 | WINDOW_UPDATE
+"""Length and kind of a WINDOW_UPDATE frame, as HEAD has them."""
+INCREMENT = Struct(">I")
+"""The payload of a WINDOW_UPDATE frame."""
+_INCREMENT_AND_HEAD = Struct(">IIBI")
+"""The increment of a WINDOW_UPDATE frame, and the head of the frame behind it."""
+_WINDOW_UPDATE_SIZE = HEAD_SIZE + INCREMENT.size
+
+T = TypeVar("T")
 
 Frame = tuple[int, int, int, bytes | memoryview, int]
 """A frame: kind, flags, stream, payload, and the payload's length with padding."""
@@ -186,6 +199,33 @@ class FrameReader:
         block, self._block = bytes(self._block), None
         self.in_block = False
         return HEADERS, self._block_flags, stream_id, block, 0
+
+
+def whole_request(
+    data: bytes, known: Mapping[bytes, T], flags: int, stream_id: int, start: int, stop: int
+) -> tuple[T, int, int, int] | None:
+    """A request of HEADERS whose block is known and DATA that end its stream, with nothing to decide in them.
+
+    HEADERS have these flags, and their block is data[start:stop]. WINDOW_UPDATE of the stream may stand before DATA.
+    Returns the head of the block, the increment of the window (0 for none), and the start and end of the data.
+    """
+    last = len(data) - HEAD_SIZE
+    if flags != END_HEADERS or stop > last or not stream_id & 1:
+        return None
+    head = known.get(data[start:stop])
+    increment = 0
+    word, flags, owner = HEAD.unpack_from(data, stop)
+    if word == WINDOW_UPDATE_WORD and owner == stream_id and stop + _WINDOW_UPDATE_SIZE <= last:
+        increment, word, flags, owner = _INCREMENT_AND_HEAD.unpack_from(data, stop + HEAD_SIZE)
+        increment &= MAX_WINDOW
+        if not increment:
+            return None
+        stop += _WINDOW_UPDATE_SIZE
+    start = stop + HEAD_SIZE
+    stop = start + (word >> 8)
+    if head is None or word & 0xFF != DATA or flags != END_STREAM or owner != stream_id or stop > len(data):
+        return None
+    return None if stop - start > DEFAULT_FRAME else (head, increment, start, stop)
 
 
 def depends_on(payload: bytes | memoryview) -> int:
