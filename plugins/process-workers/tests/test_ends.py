@@ -263,7 +263,8 @@ def test_a_connection_that_is_closed_frees_its_buffer() -> None:
 
         here.close()
 
-        assert sys.getrefcount(buffer) == 2
+        unshared = bytearray()  # its count differs between versions of Python
+        assert sys.getrefcount(buffer) == sys.getrefcount(unshared)
         with pytest.raises(LinkClosedError):
             here.receive()
 
