@@ -73,7 +73,7 @@ class TakenPorts:
 
 
 @pytest.mark.parametrize(("count", "tries"), [(2, 3), (3, 3)])
-def test_of_free_ports_grpcio_takes_one_that_nobody_took_meanwhile(monkeypatch, count, tries):
+def test_of_free_ports_grpcio_takes_one_that_is_not_taken_meanwhile(monkeypatch, count, tries):
     async def main():
         async with served() as listening:
             return await listening.ask("echo", b"x")
