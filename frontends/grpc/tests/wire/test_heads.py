@@ -50,7 +50,8 @@ def test_content_types_of_grpc_are_taken(text):
 
 
 @pytest.mark.parametrize(
-    "text", [None, b"", b"application/json", b"application/grpc-web", b"application/grpcx", b"grpc"]
+    "text",
+    [None, b"", b"application/json", b"application/grpc-web", b"application/grpcx", b"application/grpc+json", b"grpc"],
 )
 def test_other_content_types_are_415_of_http(text):
     assert head(content_type=text).refusal == 415

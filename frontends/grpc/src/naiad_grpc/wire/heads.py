@@ -16,6 +16,8 @@ M = TypeVar("M")
 
 _TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
 _UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
+_CONTENT_TYPES = (b"application/grpc", b"application/grpc+proto")
+"""Messages in other formats, such as those of `application/grpc+json`, are not read."""
 _PADDING = {0: b"", 2: b"==", 3: b"="}
 _OF_TRANSPORT = frozenset(
     (b"te", b"content-type", b"content-length", b"grpc-timeout", b"grpc-encoding", b"grpc-accept-encoding")
@@ -81,7 +83,7 @@ def _refusal(
 ) -> RpcError | int | None:
     """Why a call with such a head is refused, None for a good one."""
     content_type = fields.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if not (content_type == b"application/grpc" or content_type.startswith(b"application/grpc+")):
+    if content_type not in _CONTENT_TYPES:
         return 415
     if request.method != b"POST":
         return 405
