@@ -35,6 +35,7 @@ OF_EVERY_MEMBER = (
 
 OF_MEMBERS = {
     "frontends/grpc": ("grpcio-health-checking", "grpcio-reflection", "h2"),
+    "frontends/http": ("jsonschema",),
     "frontends/metrics": ("prometheus_client",),
     "plugins/caffe2": ("onnx", "onnxruntime", "torch"),
     "plugins/onnx": ("onnx", "onnxruntime"),

@@ -52,7 +52,7 @@ def test_every_reference_leads_somewhere():
     assert references <= set(DOCUMENT["components"]["schemas"])
 
 
-def test_it_is_served_and_its_paths_are_and_answer_as_it_says(server):
+def test_it_is_served_and_its_paths_answer_as_it_says(server):
     connection = http.client.HTTPConnection(*server.address, timeout=20)
     connection.request("GET", "/openapi.json")
     served = json.loads(connection.getresponse().read())
