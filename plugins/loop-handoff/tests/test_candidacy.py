@@ -2,14 +2,14 @@
 
 import pytest
 
-from naiad_loop_handoff.candidacy import MAJORITY, NANOSECONDS_EACH, ExecutionCost, MajorityVote
+from naiad_loop_handoff.candidacy import MAJORITY, Allowance, ExecutionCost, MajorityVote
 
-ALLOWED = 100_000
+ALLOWED, EACH = 100_000, 5_000
 
 
 @pytest.fixture
 def cost():
-    return ExecutionCost(ALLOWED)
+    return ExecutionCost(Allowance(ALLOWED, EACH))
 
 
 def test_a_new_candidate_has_to_prove_itself(cost):
@@ -47,9 +47,18 @@ def test_a_batch_may_take_longer_for_each_of_its_requests(cost):
     cost.appointed()
 
     for _ in range(1000):
-        cost.executed(ALLOWED + 64 * NANOSECONDS_EACH, 64)
+        cost.executed(ALLOWED + 64 * EACH, 64)
 
     assert not cost.is_slow
+
+
+def test_no_batch_is_so_large_that_it_may_take_a_millisecond(cost):
+    cost.appointed()
+
+    for _ in range(1000):
+        cost.executed(1_000_000, 1000)
+
+    assert cost.is_slow
 
 
 def test_one_slow_execution_is_forgiven_and_several_are_not(cost):

@@ -11,7 +11,7 @@ from naiad.extend import ItemT, WorkerHost
 from naiad.foreign_errors import raise_interrupt
 from naiad.workers import ThreadWorker
 from naiad_kit.busy_wait import AwakeLoop
-from naiad_loop_handoff.candidacy import NATIVE_NANOSECONDS, PYTHON_NANOSECONDS, ExecutionCost
+from naiad_loop_handoff.candidacy import NATIVE, PYTHON, ExecutionCost
 from naiad_loop_handoff.handoff import LoopHandoff, LoopToken, reclaim
 
 _IN_A_ROW = 8
@@ -67,11 +67,11 @@ class HandoffWorker(RunnerWorker[ItemT]):
     The instance notices nothing: it lives on one thread, where no event loop runs while it executes.
     """
 
-    allowed_ns = PYTHON_NANOSECONDS
+    allowed = PYTHON
 
     def __init__(self, handoff: LoopHandoff, placement: Placement, host: WorkerHost[ItemT]) -> None:
         super().__init__(handoff, placement, host)
-        self._cost = ExecutionCost(self.allowed_ns)
+        self._cost = ExecutionCost(self.allowed)
         self._awake = AwakeLoop(handoff.loop, _SECONDS_AWAKE)
         self._own: deque[ItemT] = deque()
         self._executed: list[ItemT] | None = None
@@ -208,4 +208,4 @@ class HandoffWorker(RunnerWorker[ItemT]):
 class NativeHandoffWorker(HandoffWorker[ItemT], NativeWorker[ItemT]):
     """The same for models that compute outside of Python."""
 
-    allowed_ns = NATIVE_NANOSECONDS
+    allowed = NATIVE
