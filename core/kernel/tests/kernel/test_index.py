@@ -171,21 +171,30 @@ class HeldSearches:
         return []
 
 
+async def load(server: Server) -> None:
+    await server.load("once", '{"backend": "fake"}', {"1/weights": b""})
+
+
+async def about_to_forget(server: Server, monkeypatch: pytest.MonkeyPatch) -> HeldSearches:
+    """The searches of a server that has unloaded the model and looks whether its folder is there."""
+    await load(server)
+    searches = HeldSearches(server, monkeypatch)
+    await server.unload("once")
+    await until(lambda: len(searches.held) == 1)
+    return searches
+
+
 @pytest.mark.parametrize("is_loaded", [False, True])
 async def test_a_model_that_is_loaded_again_while_it_is_about_to_be_forgotten_is_not_forgotten(
     tmp_path: Path, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch, is_loaded: bool
 ) -> None:
     async with explicit(tmp_path, backend) as server:
-        load = lambda: server.load("once", '{"backend": "fake"}', {"1/weights": b""})  # noqa: E731
-        await load()
-        searches = HeldSearches(server, monkeypatch)
-        await server.unload("once")
-        await until(lambda: len(searches.held) == 1)
+        searches = await about_to_forget(server, monkeypatch)
         searches.is_over = True
         record, fingerprinting = server._models.records["once"], asyncio.Event()
         reading = asyncio.get_running_loop().create_future()
         monkeypatch.setattr(server._models.repositories, "fingerprint", lambda folders: fingerprinting.set() or reading)
-        loading = asyncio.ensure_future(load())
+        loading = asyncio.ensure_future(load(server))
         await fingerprinting.wait()
         if is_loaded:
             reading.set_result(None)
@@ -204,17 +213,13 @@ async def test_a_model_that_came_back_is_not_forgotten_for_its_earlier_versions(
     tmp_path: Path, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with explicit(tmp_path, backend) as server:
-        load = lambda: server.load("once", '{"backend": "fake"}', {"1/weights": b""})  # noqa: E731
-        await load()
-        searches = HeldSearches(server, monkeypatch)
-        await server.unload("once")
-        await until(lambda: len(searches.held) == 1)
+        searches = await about_to_forget(server, monkeypatch)
         earlier = asyncio.ensure_future(server._models._forget(server._models.records["once"]))
         await until(lambda: len(searches.held) == 2)
         searches.is_over = True
         searches.held[0].set_result(None)
         await until(lambda: "once" not in server._models.records)
-        await load()
+        await load(server)
         searches.held[1].set_result(None)
         await earlier
 

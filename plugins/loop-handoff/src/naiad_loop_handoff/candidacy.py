@@ -15,16 +15,20 @@ class Allowance(NamedTuple):
 
 
 PYTHON = Allowance(250_000, 5_000)
-NATIVE = Allowance(100_000, 20_000)
-"""For models in Python, and for those that compute without its lock.
+"""For models in Python: they need the interpreter's lock, and gain nothing by running beside the event loop.
 
-Waking a thread and being woken by it cost 60 to 90 µs of latency and as much processor time here. An execution that
-needs the interpreter gains nothing by a thread of its own. One that does not runs beside the event loop there, but then
-each request costs 30 to 60 µs more: as the leader, a native model of 25 µs
-a request had 1.37 times the inferences/s at 16.
+Waking a thread and being woken by it cost 60 to 90 µs of latency and as much processor time here.
+"""
+
+NATIVE = Allowance(100_000, 20_000)
+"""For models that compute without the interpreter's lock, and so can run beside the event loop on another thread.
+
+There each request costs 30 to 60 µs more: as the leader, a native model of 25 µs a request had 1.37 times the
+inferences/s at 16.
 """
 
 _LONGEST = 600_000
+"""Nanoseconds that no batch may exceed, however large it is."""
 
 _MEMORY = 64
 _MOST = 4.0
