@@ -14,7 +14,18 @@ from naiad.errors import NaiadError
 from .conftest import Serve, Write
 
 ONE = np.ones(1, np.float32)
+NUMPY = Path(np.__file__).parents[1]
 BODY = "import sys, only_here; x = x * 0 + only_here.NUMBER; assert 'naiad_http' not in sys.modules"
+
+
+def pack(archive: Path, files: dict[str, str]) -> None:
+    """Write an archive with these files and an interpreter, which imports from its folder `lib`."""
+    python = f'#!/bin/sh\nPYTHONPATH="$(dirname $0)/../lib:{NUMPY}" exec {sys.executable} -S "$@"\n'
+    with tarfile.open(archive, "w:gz") as content:
+        for name, text in {"bin/python": python, **files}.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(text), 0o755
+            content.addfile(member, io.BytesIO(text.encode()))
 
 
 @pytest.mark.parametrize("name", ["python", "EXECUTION_ENV_PATH"])
@@ -52,16 +63,7 @@ def test_an_archive_is_unpacked_once(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     model = write("m", body=BODY, EXECUTION_ENV_PATH="$$TRITON_MODEL_DIRECTORY/own.tar.gz")
-    packages = Path(np.__file__).parents[1]
-    content = {
-        "bin/python": f'#!/bin/sh\nPYTHONPATH="$(dirname $0)/../lib:{packages}" exec {sys.executable} -S "$@"\n',
-        "lib/only_here.py": "NUMBER = 41",
-    }
-    with tarfile.open(model / "own.tar.gz", "w:gz") as archive:
-        for name, text in content.items():
-            member = tarfile.TarInfo(name)
-            member.size, member.mode = len(text), 0o755
-            archive.addfile(member, io.BytesIO(text.encode()))
+    pack(model / "own.tar.gz", {"lib/only_here.py": "NUMBER = 41"})
 
     for _ in range(2):
         with served(model) as client:
@@ -69,15 +71,53 @@ def test_an_archive_is_unpacked_once(
     assert len(list((tmp_path / "cache" / "naiad" / "environments").iterdir())) == 1
 
 
-@pytest.mark.parametrize("content", [b"no archive", b""])
-def test_an_archive_that_is_none_is_refused(
-    write: Write, served: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+def test_an_archive_of_conda_is_mended_once_and_activated(
+    write: Write, served: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYTHONSTARTUP", "of the server")
+    body = "x = x * 0 + int(os.environ['OF_PACKAGE'])"
+    model = write("m", body=body, EXECUTION_ENV_PATH="own.tar.gz")
+    mend = "import os, sys; print('PYTHONSTARTUP' in os.environ, file=open(sys.argv[0] + '-ran', 'a'))"
+    files = {
+        "conda-meta/history": "",
+        "etc/conda/activate.d/package.sh": 'echo out; export OF_PACKAGE="$(cat "$CONDA_PREFIX"/number)"',
+        "number": "41",
+        "bin/conda-unpack": mend,
+    }
+    pack(model / "own.tar.gz", files)
+
+    for _ in range(2):
+        with served(model) as client:
+            assert client.infer(X=ONE)["Y"].tolist() == [42]
+
+    (ran,) = tmp_path.glob("cache/naiad/environments/*/bin/conda-unpack-ran")
+    assert ran.read_text() == "False\n"
+
+
+def test_a_conda_unpack_that_fails_is_a_warning(
+    write: Write, served: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     model = write("m", EXECUTION_ENV_PATH="own.tar.gz")
-    (model / "own.tar.gz").write_bytes(content)
+    pack(model / "own.tar.gz", {"bin/conda-unpack": "raise SystemExit('cannot mend')"})
 
-    with pytest.raises(NaiadError, match="cannot be unpacked"), served(model):
+    with served(model) as client:
+        assert client.infer(X=ONE)["Y"].tolist() == [2]
+
+    assert f"conda-unpack of '{model}/own.tar.gz' ended with exit code 1: cannot mend" in caplog.text
+
+
+@pytest.mark.parametrize("size", [9, 0, -1000])
+def test_an_archive_that_is_none_or_cut_off_is_refused(
+    write: Write, served: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    model = write("m", EXECUTION_ENV_PATH="own.tar.gz")
+    pack(model / "own.tar.gz", {"noise": "".join(f"{number:x}" for number in range(100_000))})
+    (model / "own.tar.gz").write_bytes((model / "own.tar.gz").read_bytes()[:size])
+
+    with pytest.raises(NaiadError, match=r"parameter .* is 'own.tar.gz', which .* unpacked"), served(model):
         pass
     assert list((tmp_path / "cache" / "naiad" / "environments").iterdir()) == []
 

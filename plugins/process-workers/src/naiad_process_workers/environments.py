@@ -1,5 +1,6 @@
 """The environment of a model's processes: the server's own, one that the model names, its backend's, or a built one."""
 
+import logging
 import os
 import subprocess
 import tarfile
@@ -11,6 +12,8 @@ from pathlib import Path
 from naiad.backend import BackendTraits, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad_config import ModelConfig
+from naiad_process_workers.activation import activated
+from naiad_process_workers.archives import unpack
 from naiad_process_workers.environment_cache import cached_environment
 from naiad_process_workers.process import Environment
 from naiad_process_workers.requirements import built_environment, has_requirements, requirements_of
@@ -36,6 +39,8 @@ _PACKAGES = (
 _PACKAGES_FOR_BUILT = (*_PACKAGES, "greenlet", "numpy")
 """The same in an environment that was built for the server's interpreter, where the environment lacks them."""
 
+_MOST_SAID = 500
+_logger = logging.getLogger("naiad.model")
 _OF_THE_SERVER = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
 
 
@@ -113,6 +118,7 @@ def _variables(root: Path | None) -> tuple[tuple[str, str], ...]:
     if (root / "conda-meta").is_dir():
         libraries = (str(root / "lib"), variables.get("LD_LIBRARY_PATH", ""))
         variables["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, libraries))
+        variables = activated(root, variables)
     return tuple(variables.items())
 
 
@@ -128,12 +134,22 @@ def _unpacked(archive: Path, subject: str) -> Path:
 
 def _unpack(archive: Path, folder: Path, lock: int) -> None:
     """Unpack, and let an environment of conda-pack mend the paths in its files."""
-    with tarfile.open(archive) as content:
-        content.extractall(folder, filter="data")
+    unpack(archive, folder)
     script, python = folder / "bin" / "conda-unpack", folder / "bin" / "python"
-    if script.is_file():
-        command = [str(python), str(script)]
-        subprocess.run(command, check=False, stdout=subprocess.DEVNULL, pass_fds=(lock,))  # noqa: S603
+    if not script.is_file():
+        return
+    ran = subprocess.run(  # noqa: S603 - what the archive's owner packed
+        [str(python), str(script)],
+        env={name: value for name, value in os.environ.items() if name not in _OF_THE_SERVER},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        pass_fds=(lock,),
+        check=False,
+    )
+    if ran.returncode:
+        last = ran.stdout.decode("utf-8", "replace").strip()[-_MOST_SAID:]
+        _logger.warning("conda-unpack of '%s' ended with exit code %d: %s", archive, ran.returncode, last)
 
 
 def _text(config: ModelConfig, name: str) -> str:
