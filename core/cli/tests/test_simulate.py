@@ -1,6 +1,8 @@
 """`naiad simulate`: the scheduler of a configuration, driven by arrivals on a virtual clock."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -9,10 +11,12 @@ import pytest
 
 from naiad import ModelInspector, PluginRegistry, hookimpl
 from naiad.backend import BackendTraits, ModelContext
+from naiad_cli import simulate
 from naiad_cli.main import main
 from naiad_cli.sequences import has_text_ids, signals_of, wants_sequences
 from naiad_config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput
 from naiad_config.text import parse_text
+from naiad_testing import arrivals
 
 
 @pytest.fixture
@@ -242,3 +246,29 @@ def test_a_model_without_sequences_wants_none() -> None:
 
     assert [wants_sequences(each) for each in (ModelConfig(), iterative)] == [False, False]
     assert signals_of(ModelConfig()) == {}
+
+
+def without_the_test_kit(*words: str) -> subprocess.CompletedProcess[str]:
+    """The command line in a process where naiad-testing is not installed."""
+    program = "import sys; sys.modules['naiad_testing'] = None; from naiad_cli.main import main; sys.exit(main())"
+    return subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+
+
+def test_without_the_test_kit_the_command_says_what_to_install(config: Path) -> None:
+    ran = without_the_test_kit("simulate", str(config), "--arrivals", "uniform:100")
+
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("naiad simulate: the simulator is in naiad-testing: pip install ")
+    assert len(ran.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("words", [("simulate", "--help"), ("completion", "bash")])
+def test_without_the_test_kit_the_command_is_described(words: tuple[str, ...]) -> None:
+    ran = without_the_test_kit(*words)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "--service-time-ms" in ran.stdout
+
+
+def test_the_described_arrivals_are_those_of_the_simulator() -> None:
+    assert (simulate.FORMS, simulate.DURATION) == (arrivals.FORMS, arrivals.DURATION)
