@@ -54,6 +54,20 @@ async def test_a_server_is_live_and_not_ready_while_its_models_load(tmp_path: Pa
     await server.stop()
 
 
+async def test_while_the_repositories_are_read_no_models_are_counted(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.write(tmp_path, "m")
+    server = Server(model_repository=[tmp_path], plugins=[backend])
+
+    starting = asyncio.ensure_future(server.start())
+    await turns()
+    readiness = server.ready()
+    await starting
+    await server.stop()
+
+    assert readiness == Readiness(False, ("the server is STARTING, no model is known yet",), starting=True)
+
+
 class Gated:
     """A backend, whose model `slow` loads when the test lets it: `going` says that it has begun."""
 

@@ -62,6 +62,8 @@ class ModelRegistry:
 
     def progress(self) -> str:
         """How many of the models have been loaded, or have failed."""
+        if not self.records:
+            return "no model is known yet"
         ended = [record for record in self.records.values() if record.serving or record.has_failed()]
         return f"loading models: {len(ended)} of {len(self.records)}"
 
