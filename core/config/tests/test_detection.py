@@ -183,6 +183,17 @@ def test_an_unknown_backend_is_answered_with_those_installed(version):
     )
 
 
+def test_where_else_a_backend_could_be_is_said_unless_its_name_is_misspelt(version):
+    def hint(backend: str) -> str:
+        search = BackendSearch(ModelConfig(name="m", backend=backend), version, (ONNX,), elsewhere=["Look there."])
+        with pytest.raises(ConfigError) as raised:
+            search.resolve()
+        return raised.value.problems[0].hint
+
+    assert hint("onnxruntim") == "did you mean 'onnxruntime'? Installed backends: onnxruntime."
+    assert hint("abacus") == "Installed backends: onnxruntime. Look there."
+
+
 def test_a_backend_that_only_triton_has_is_no_misspelt_name(version):
     problem = refusal(ModelConfig(name="m", backend="tensorrtllm"), version, (TENSORRT,))
 

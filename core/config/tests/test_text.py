@@ -200,6 +200,22 @@ def test_all_mistakes_are_reported_at_once_with_position_path_and_hint():
             "expected a key, found '0'; write several values in brackets, as dims: [4, 8]",
         ),
         (
+            '{"name": "m"}',
+            (1, 1),
+            "expected a key, found '{'; this is not JSON: write name: \"m\", without outer braces and quoted keys",
+        ),
+        (
+            "- name: a",
+            (1, 1),
+            "expected a key, found '-'; this is not YAML: write a list of messages as input [ { name: \"x\" } ]",
+        ),
+        (
+            "input:\n  - name: a",
+            (2, 9),
+            "expected a key, found ':'; this is not YAML: write a list of messages as input [ { name: \"x\" } ]",
+        ),
+        ("dims: -1 4", (1, 10), "expected a key, found '4'"),
+        (
             "input [\n  { dims: [4] }\n",
             (3, 1),
             "expected ',' or ']' in the list that begins at 1:7, found the end of the file",
@@ -220,6 +236,15 @@ def test_broken_syntax_stops_at_its_position(text, position, message):
 
     (problem,) = caught.value.problems
     assert (problem.message, (problem.line, problem.column)) == (message, position)
+
+
+def test_an_equals_sign_is_answered_with_the_colon():
+    with pytest.raises(ConfigError) as caught:
+        parse_text('name = "m"', "config.pbtxt")
+
+    assert str(caught.value).endswith(
+        "1:6: the character '=' has no meaning here (write ':' between a key and its value)"
+    )
 
 
 def test_bytes_that_are_no_text_are_named_with_their_position():

@@ -70,7 +70,7 @@ class BackendSearch:
     """The search for the backend of the model `config.name` among the installed `backends`.
 
     `where_to_get` says in a sentence how to get the backend of a name, "" if unknown; `skipped` are sentences on
-    plugins that are installed and could not be used.
+    plugins that are installed and could not be used, and `elsewhere` on where a backend of that name could be besides.
     """
 
     config: ModelConfig
@@ -78,6 +78,7 @@ class BackendSearch:
     backends: Sequence[BackendFormats]
     where_to_get: Callable[[str], str] = lambda _: ""
     skipped: Sequence[str] = ()
+    elsewhere: Sequence[str] = ()
 
     def resolve(self) -> ModelConfig:
         """The configuration with `backend`, `platform` and `default_model_filename`, where they can be detected.
@@ -256,7 +257,7 @@ class BackendSearch:
             guess = "Naiad has no such backend; docs/from_triton.md says what to use instead."
         steps = [source or guess, also, self._installed()]
         if not source:
-            steps += self.skipped
+            steps += self.skipped if near else [*self.elsewhere, *self.skipped]
         return ConfigError([Problem(message, path, hint=" ".join(filter(None, steps)))])
 
     def _installed(self) -> str:

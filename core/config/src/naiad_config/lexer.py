@@ -73,7 +73,8 @@ class Source:
         character = text[position]
         if character in "\"'":
             return self._error("this string is not closed on its line", position, f"close it with {character}")
-        return self._error(f"the character {character!r} has no meaning here", position)
+        hint = "write ':' between a key and its value" if character == "=" else ""
+        return self._error(f"the character {character!r} has no meaning here", position, hint)
 
     def _error(self, message: str, offset: int, hint: str = "") -> ConfigError:
         line, column = self._position(offset)

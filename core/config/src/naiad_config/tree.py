@@ -111,7 +111,7 @@ class _Reader:
             return f": the '{opening.text}' of {line}:{column} is still open; close it with '{closing}'"
         if self._position > 1 and self._tokens[self._position - 2].text == "," and key.kind in ("number", "string"):
             return "; write several values in brackets, as dims: [4, 8]"
-        return ""
+        return _other_language(self._tokens, self._position - 1)
 
     def _list(self, colon: bool, depth: int) -> tuple[Leaf | Branch, ...]:
         opening = self._take()
@@ -186,6 +186,17 @@ class _Reader:
 
     def _error(self, message: str) -> ConfigError:
         return self._source.error(message, self._now)
+
+
+def _other_language(tokens: Sequence[Token], position: int) -> str:
+    """What to write where the token that is no key is as in JSON or YAML."""
+    text = tokens[position].text
+    if position == 0 and text in ("{", "["):
+        return '; this is not JSON: write name: "m", without outer braces and quoted keys'
+    before = [token.text for token in tokens[max(0, position - 2) : position]]
+    if text == "-" or (text == ":" and before[:1] == ["-"]):
+        return '; this is not YAML: write a list of messages as input [ { name: "x" } ]'
+    return ""
 
 
 def _shown(token: Token) -> str:

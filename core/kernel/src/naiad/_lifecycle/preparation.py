@@ -177,13 +177,11 @@ class Preparer:
             [backend.traits for backend in dict.fromkeys(backends.values())],
             functools.partial(self._plugins.what_to_install, "backend"),
             [
-                *(source.describe_search(name) for source in sources),
-                *(
-                    f"{it.distribution} was skipped: {it.skipped}"
-                    for it in self._plugins.plugins
-                    if it.distribution and it.skipped
-                ),
+                f"{it.distribution} was skipped: {it.skipped}"
+                for it in self._plugins.plugins
+                if it.distribution and it.skipped
             ],
+            [source.describe_search(name) for source in sources],
         )
         resolved = search.resolve()
         if rivals := search.describe_rivals():
