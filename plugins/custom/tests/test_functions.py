@@ -226,7 +226,7 @@ def test_an_answer_of_another_datatype_is_the_models_error():
 
     with (
         serve(wrong) as client,
-        pytest.raises(ModelFailedError, match=r"output 'output': it is float64, .* as \.astype\(bool\)"),
+        pytest.raises(ModelFailedError, match=r"output 'output': it is float64 .* as \.astype\(bool\)"),
     ):
         client.infer(x=[1])
 

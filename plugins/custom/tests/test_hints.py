@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from naiad.errors import InvalidArgumentError, ModelFailedError
-from naiad_custom import FP32, Array, model
+from naiad_custom import FP32, INT64, Array, model
 from naiad_custom.hints import hint_of
 from naiad_testing import serve
 
@@ -25,7 +25,7 @@ def test_another_datatype_is_reported_with_line_and_conversion_and_logged(caplog
         client.infer(a=[1, 2])
 
     assert f"{__file__}:{line_of(wide)}: " in str(raised.value)
-    assert "returned a wrong array for output 'output': it is float64, and the output float32" in str(raised.value)
+    assert "returned a wrong array for output 'output': it is float64 and must be float32; " in str(raised.value)
     assert "return it as .astype(np.float32)" in str(raised.value)
     assert [record.exc_info is not None for record in caplog.records if record.levelno >= logging.ERROR] == [True]
 
@@ -39,10 +39,48 @@ def test_a_missing_dimension_is_reported_with_the_index_that_adds_it() -> None:
     def single(a: Array[FP32, 2]) -> Array[FP32, 1]:
         return a.sum(keepdims=True)[0, ...]
 
-    with serve(flat) as client, pytest.raises(ModelFailedError, match=r"shape \[1\], and .* return it as \[:, None\]"):
+    with serve(flat) as client, pytest.raises(ModelFailedError, match=r"shape \[1\] and .* return it as \[:, None\]"):
         client.infer(a=[[1, 2]])
-    with serve(single) as client, pytest.raises(ModelFailedError, match=r"shape \[\], and .* return it as \[None\]"):
+    with serve(single) as client, pytest.raises(ModelFailedError, match=r"shape \[\] and .* return it as \[None\]"):
         client.infer(a=[1, 2])
+
+
+def test_a_missing_batch_is_reported_with_a_row_for_each_item() -> None:
+    @model(max_batch_size=8)
+    def first(a: Array[FP32, 2]) -> Array[FP32, 2]:
+        return a[0]
+
+    with serve(first) as client, pytest.raises(ModelFailedError) as raised:
+        client.infer(a=[[1, 2]])
+
+    assert "it has shape [2] and must have 2 dimensions, of which the first is the batch" in str(raised.value)
+    assert "return a row for each item of the batch, and so that of one item as [None]" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [([[1.0, 2.0]], "list"), ([[1.0], [2.0, 3.0]], "list"), ("x", "str"), (1.0, "float")]
+)
+def test_a_list_or_a_single_value_of_another_datatype_is_reported_with_the_array_to_make(
+    value: object, shown: str
+) -> None:
+    @model
+    def listed(a: Array[FP32, 2]) -> Array[FP32, 1, 2]:
+        return value
+
+    with serve(listed) as client, pytest.raises(ModelFailedError) as raised:
+        client.infer(a=[1, 2])
+
+    assert f"{__file__}:{line_of(listed)}: " in str(raised.value)
+    assert f"it is a {shown} and must be an array; return np.asarray(..., dtype=np.float32)" in str(raised.value)
+
+
+def test_a_list_of_the_datatype_is_an_array() -> None:
+    @model
+    def listed(a: Array[FP32, 2]) -> Array[INT64, 2]:
+        return [1, 2]
+
+    with serve(listed) as client:
+        assert client.infer(a=[1, 2])["output"].tolist() == [1, 2]
 
 
 def test_a_tuple_in_place_of_one_array_is_reported_with_the_line_of_the_function() -> None:
@@ -60,7 +98,7 @@ def test_a_tuple_in_place_of_one_array_is_reported_with_the_line_of_the_function
         client.infer(a=[1, 2])
 
     assert f"{__file__}:{line_of(tupled)}: " in str(raised.value)
-    assert "it is a tuple of 1, and the output one array; return that" in str(raised.value)
+    assert "it is a tuple of 1 and must be one array; return that" in str(raised.value)
     assert str(empty.value).startswith(f"{__file__}:{line_of(nothing)}: ")
     assert "nothing' returned None, which has no array for output 'output'; return one array" in str(empty.value)
 

@@ -1,6 +1,6 @@
 """Conversion between a batch and a user's function: arguments from inputs, outputs from the return value."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from naiad.backend import Batch
 from naiad.errors import ModelFailedError
 from naiad.types import Request
 from naiad_config import ModelConfig
-from naiad_custom.hints import datatype_hint, shape_hint
+from naiad_custom.hints import datatype_hint, list_hint, shape_hint
 from naiad_custom.ownership import are_fresh, settle
 from naiad_custom.servers import AsyncServer, Server
 from naiad_custom.signature import Signature
@@ -67,13 +67,15 @@ class Conversion:
         """
         outputs = self._taken(result)
         del result  # a reference less, so that a fresh array is known to be fresh
-        for name, dtype, rank in self._declared:
+        for name, dtype, rank, dims in self._declared:
             array = outputs[name]
+            if isinstance(array, (list, str, bytes, int, float)):
+                array = outputs[name] = self._made(name, array, dtype)
             if type(array) is not np.ndarray:
                 if isinstance(array, tuple) and any(isinstance(each, np.ndarray) for each in array):
-                    raise TypeError(self._start(name) + f"it is {_shown(array)}, and the output one array; return that")
+                    raise TypeError(self._start(name) + f"it is {_shown(array)} and must be one array; return that")
             elif array.ndim != rank or (array.dtype is not dtype and array.dtype != dtype):
-                raise self._mismatch(name, array, dtype, rank)
+                raise self._mismatch(name, array, dtype, dims)
         array = None
         for name in self._bf16_outputs:
             outputs[name] = fp32_to_bf16(np.asarray(outputs[name], dtype=np.float32))
@@ -81,10 +83,20 @@ class Conversion:
             settle(outputs, arguments.values())
         return outputs
 
-    def _mismatch(self, name: str, array: np.ndarray, dtype: np.dtype[Any], rank: int) -> Exception:
+    def _made(self, name: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray:
+        """The array of a list or a single value. Raises TypeError when it would have another dtype."""
+        try:
+            array = np.asarray(value)
+        except ValueError:  # rows of several lengths
+            array = None
+        if array is None or array.dtype != dtype:
+            raise TypeError(self._start(name) + list_hint(_shown(value), dtype))
+        return array
+
+    def _mismatch(self, name: str, array: np.ndarray, dtype: np.dtype[Any], dims: Sequence[int]) -> Exception:
         if array.dtype != dtype:
             return TypeError(self._start(name) + datatype_hint(array, dtype))
-        return ValueError(self._start(name) + shape_hint(array.shape, rank, self._batching))
+        return ValueError(self._start(name) + shape_hint(array.shape, dims, self._batching))
 
     def _start(self, name: str) -> str:
         return f"{self._location}'{self._function}' returned a wrong array for output '{name}': "
@@ -123,8 +135,8 @@ class Conversion:
         return f"{form} {names}" if form else "one array"
 
 
-def _declared(signature: Signature, config: ModelConfig) -> Iterator[tuple[str, np.dtype[Any], int]]:
-    """Name, dtype and number of dimensions of each output whose arrays are as the annotation says.
+def _declared(signature: Signature, config: ModelConfig) -> Iterator[tuple[str, np.dtype[Any], int, Sequence[int]]]:
+    """Name, dtype, number of dimensions and dims of each output whose arrays are as the annotation says.
 
     Those of BYTES and BF16 are converted; ragged batches, shape tensors and outputs with a `reshape` have other shapes.
     """
@@ -134,7 +146,7 @@ def _declared(signature: Signature, config: ModelConfig) -> Iterator[tuple[str, 
     for result in signature.results:
         if result.spec.datatype not in ("BYTES", "BF16") and result.name not in reshaped:
             rank = len(result.spec.dims) + (config.max_batch_size > 0)
-            yield result.name, tensor_type(result.spec.datatype).dtype, rank
+            yield result.name, tensor_type(result.spec.datatype).dtype, rank, result.spec.dims
 
 
 def _shown(result: Any) -> str:

@@ -59,14 +59,32 @@ def line_of(target: Callable[..., Any]) -> tuple[str, int, int]:
 
 def datatype_hint(array: np.ndarray, dtype: np.dtype[Any]) -> str:
     """How to convert an array that has another dtype than its output."""
-    written = "bool" if dtype == np.bool_ else f"np.{dtype}"
-    return f"it is {array.dtype}, and the output {dtype}; return it as .astype({written})"
+    return f"it is {array.dtype} and must be {dtype}; return it as .astype({_written(dtype)})"
 
 
-def shape_hint(shape: Sequence[int], rank: int, batching: bool) -> str:
-    """How to give an array as many dimensions as its output has, the batch dimension of a `batching` model included."""
-    has = f"it has shape {list(shape)}, and the output {rank} dimension{'s' if rank != 1 else ''}"
-    has += ", the first of them that of the batch" if batching else ""
+def list_hint(shown: str, dtype: np.dtype[Any]) -> str:
+    """How to make the array of an output of a list, a string or another thing that is none."""
+    return f"it is {shown} and must be an array; return np.asarray(..., dtype={_written(dtype)})"
+
+
+def shape_hint(shape: Sequence[int], dims: Sequence[int], batching: bool) -> str:
+    """How to give an array the dimensions of its output, before which a `batching` model has that of the batch."""
+    rank = len(dims) + batching
+    needs = f"{rank} dimension{'s' if rank != 1 else ''}" + (", of which the first is the batch" if batching else "")
+    has = f"it has shape {list(shape)} and must have {needs}"
+    if batching and shape and _fits(shape, dims):
+        return f"{has}; return a row for each item of the batch, and so that of one item as [None]"
     if len(shape) == rank - 1:
         return f"{has}; return it as [:, None]" if batching and shape else f"{has}; return it as [None]"
     return f"{has}; return it with .reshape(...)"
+
+
+def _fits(shape: Sequence[int], dims: Sequence[int]) -> bool:
+    """Whether an array without the batch is that of one item; one value for each item of a batch may look the same."""
+    single = len(dims) == 1 and dims[0] in (-1, 1)
+    fits = len(shape) == len(dims) and all(dim in (-1, size) for size, dim in zip(shape, dims, strict=True))
+    return fits and not single
+
+
+def _written(dtype: np.dtype[Any]) -> str:
+    return "bool" if dtype == np.bool_ else f"np.{dtype}"
