@@ -1,6 +1,8 @@
 """Models with environments of their own."""
 
 import io
+import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -11,7 +13,7 @@ import pytest
 
 from naiad.errors import NaiadError
 
-from .conftest import Serve, Write
+from .conftest import TENSORS, Serve, Write
 
 ONE = np.ones(1, np.float32)
 NUMPY = Path(np.__file__).parents[1]
@@ -120,6 +122,80 @@ def test_an_archive_that_is_none_or_cut_off_is_refused(
     with pytest.raises(NaiadError, match=r"parameter .* is 'own.tar.gz', which .* unpacked"), served(model):
         pass
     assert list((tmp_path / "cache" / "naiad" / "environments").iterdir()) == []
+
+
+def interpreter(version: str) -> str | None:
+    """A Python of that version which is another one than the server's, None if the machine has none."""
+    folders = [*os.environ["PATH"].split(os.pathsep), "/usr/bin", "/usr/local/bin"]
+    folders += map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin"))
+    ask = "import sys, venv; print(sys.version)"
+    for path in (Path(folder, f"python{version}") for folder in folders):
+        if path.is_file():
+            ran = subprocess.run([path, "-c", ask], capture_output=True, text=True, check=False)
+            if ran.returncode == 0 and ran.stdout.strip() != sys.version:
+                return str(path)
+    return None
+
+
+@pytest.fixture(params=["3.11", "3.12", "3.13", "3.14"])
+def other_python(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """An environment with numpy, for another Python than the server's."""
+    python = interpreter(request.param)
+    if python is None:
+        pytest.skip(f"this machine has no other Python {request.param}")
+    folder = tmp_path / "other"
+    subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
+    if request.param == f"{sys.version_info.major}.{sys.version_info.minor}":
+        (packages,) = folder.glob("lib/python*/site-packages")
+        for path in NUMPY.glob("numpy*"):
+            (packages / path.name).symlink_to(path)
+        return folder
+    uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
+    install = [uv, "pip", "install", "--quiet", "--offline", "--python", folder, "numpy"]
+    if subprocess.run(install, capture_output=True, check=False).returncode:
+        pytest.skip(f"uv has no numpy for Python {request.param} in its cache: uv pip install numpy puts it there")
+    return folder
+
+
+def test_a_model_runs_on_another_python_than_the_server(
+    write: Write, served: Serve, other_python: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    code = """
+        import sys
+        import numpy as np
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                responses = []
+                for request in requests:
+                    x = pb_utils.get_input_tensor_by_name(request, "X").as_numpy()
+                    if x[0] < 0:
+                        raise ValueError("of the model")
+                    if x[0] == 1:
+                        inputs = [pb_utils.Tensor("X", x)]
+                        call = pb_utils.InferenceRequest("", 0, inputs, ["Y"], "beside")
+                        x = pb_utils.get_output_tensor_by_name(call.exec(), "Y").as_numpy()
+                    version = np.array([sys.version], object)
+                    outputs = [pb_utils.Tensor("Y", x * 2), pb_utils.Tensor("VERSION", version)]
+                    responses.append(pb_utils.InferenceResponse(outputs))
+                return responses
+    """
+    config = TENSORS + 'output { name: "VERSION" data_type: TYPE_STRING dims: 1 }'
+    model = write("m", code, config, python=str(other_python))
+    python = [other_python / "bin" / "python", "-c", "import sys; print(sys.version)"]
+    version = subprocess.run(python, capture_output=True, text=True, check=True).stdout.strip()
+
+    with served(model, write("beside", isolation="thread")) as client:
+        small, large = client["m"].infer(X=ONE), client["m"].infer(X=np.arange(7, 2**20, dtype=np.float32))
+        with pytest.raises(NaiadError, match="of the model"):
+            client["m"].infer(X=-ONE)
+
+    assert small["Y"].tolist() == [4]
+    assert large["Y"].tolist() == np.arange(14, 2**21, 2, dtype=np.float32).tolist()
+    assert small["VERSION"].tolist() == [version.encode()]
+    assert version != sys.version
+    assert 'raise ValueError("of the model")' in caplog.text
 
 
 @pytest.mark.parametrize("name", ["python", "EXECUTION_ENV_PATH"])

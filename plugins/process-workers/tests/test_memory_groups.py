@@ -1,5 +1,6 @@
 """Memory cgroups: groups on a tree like that of cgroup v2, and real ones where this process may create them."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from naiad.errors import NaiadError, WorkerDiedError
+from naiad_process_workers import memory_groups as module
 from naiad_process_workers.memory_groups import memory_groups
 
 from .conftest import Serve, Write
@@ -75,6 +77,41 @@ def test_a_group_that_is_not_delegated_stays_as_it_is(
         "cgroup.procs",
         "cgroup.subtree_control",
     ]
+
+
+@pytest.mark.parametrize(("others", "is_possible"), [([os.getppid()], True), ([os.getppid(), 99999999], False)])
+def test_the_processes_of_a_group_move_below_it_with_the_server_if_it_descends_from_them(
+    tmp_path: Path, membership: Path, monkeypatch: pytest.MonkeyPatch, others: list[int], is_possible: bool
+) -> None:
+    processes = [os.getpid(), *others]
+    own = group_at(tmp_path / "tree" / "service" / "server", enabled="", processes="\n".join(map(str, processes)))
+    moved = []
+
+    def write(path: Path, text: str) -> None:
+        if path == own / "naiad" / "cgroup.procs":
+            moved.append(int(text))
+        elif path.name == "cgroup.subtree_control" and len(moved) < len(processes):
+            raise OSError(errno.EBUSY, "the group has processes")
+        else:
+            path.write_text(text)
+
+    monkeypatch.setattr(module, "_write", write)
+
+    assert (memory_groups(tmp_path / "tree", membership, is_root=False) is not None) == is_possible
+    assert moved == (processes if is_possible else [])
+
+
+def test_a_group_that_was_left_behind_under_the_own_process_id_is_passed_over(tmp_path: Path, membership: Path) -> None:
+    own = group_at(tmp_path / "tree" / "service" / "server")
+    groups = memory_groups(tmp_path / "tree", membership, is_root=False)
+    assert groups is not None
+    group = groups.create(1 << 20)
+    (path,) = own.glob("naiad-*")
+    prefix, _, number = path.name.rpartition("-")
+    (own / f"{prefix}-{int(number) + 1}").mkdir()
+
+    assert group is not None
+    assert groups.create(1 << 20) is not None
 
 
 def test_without_cgroups_of_the_second_version_there_are_none(tmp_path: Path, membership: Path) -> None:

@@ -17,7 +17,7 @@ _MOUNT = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _PREFIX = "naiad-"
 _LEAF = "naiad"
-"""The group of the server itself: one whose children have limits may have no processes."""
+"""The group that the server itself moves to."""
 
 _SECONDS_TO_EMPTY = 2.0
 _numbers = count(1)
@@ -64,7 +64,9 @@ class MemoryGroups:
 
     def create(self, limit: int) -> MemoryGroup | None:
         """A group with so many bytes of memory, None if that is not possible."""
-        path = self._base / f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
+        path = self._path()
+        while path.exists():  # of a server that was killed and had the id of this process
+            path = self._path()
         try:
             path.mkdir()
             _write(path / "memory.max", str(limit))
@@ -76,6 +78,9 @@ class MemoryGroups:
             with suppress(OSError):  # no swap, or an old kernel
                 _write(path / name, value)
         return MemoryGroup(path, limit)
+
+    def _path(self) -> Path:
+        return self._base / f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
 
 
 def memory_groups(
@@ -114,7 +119,11 @@ def _has_mark(group: Path, name: str) -> bool:
 
 
 def _enable(base: Path) -> bool:
-    """Let groups below this one limit memory; the processes in it, if all are this server's, move to a group below."""
+    """Let groups below this one limit memory.
+
+    A group whose children have limits may have no processes. Those in it move to a group below if each is this server's
+    or one that it descends from, such as its supervisor or the init of a container.
+    """
     control = base / "cgroup.subtree_control"
     if "memory" in _read(control).split():
         return True
@@ -133,11 +142,23 @@ def _enable(base: Path) -> bool:
 
 
 def _are_own(processes: Collection[int]) -> bool:
-    """Whether these are this process and children of it."""
+    """Whether these are this process, children of it, and those that it descends from."""
     own = {os.getpid()}
     for task in Path("/proc/self/task").iterdir():
         own |= set(map(int, _read(task / "children").split()))
+    parent = os.getppid()
+    while parent:
+        own.add(parent)
+        parent = _parent_of(parent)
     return own.issuperset(processes)
+
+
+def _parent_of(process: int) -> int:
+    """The id of the process that started that one, 0 for the first or one that has ended."""
+    try:
+        return int(_read(Path(f"/proc/{process}/stat")).rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def _remove_old(base: Path) -> None:
