@@ -60,7 +60,7 @@ async def test_while_the_repositories_are_read_no_models_are_counted(tmp_path: P
     server = Server(model_repository=[tmp_path], plugins=[backend])
 
     starting = asyncio.ensure_future(server.start())
-    await turns()
+    await turns(1)  # to the thread that reads them
     readiness = server.ready()
     await starting
     await server.stop()
