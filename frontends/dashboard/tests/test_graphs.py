@@ -44,6 +44,21 @@ def test_a_graph_that_grows_down_has_each_step_below_those_that_it_needs_and_is_
     assert not second.x <= int(passing.path.split(" L")[1].split()[0]) <= second.x + 190
 
 
+def test_outputs_stand_where_their_arrows_come_from():
+    config = parse_text("""
+        platform: "ensemble"
+        input [ { name: "A" data_type: TYPE_FP32 dims: 1 }, { name: "B" data_type: TYPE_FP32 dims: 1 } ]
+        output [ { name: "OF_B" data_type: TYPE_FP32 dims: 1 }, { name: "OF_A" data_type: TYPE_FP32 dims: 1 } ]
+        ensemble_scheduling { step [
+          { model_name: "a" input_map { key: "x" value: "A" } output_map { key: "y" value: "OF_A" } },
+          { model_name: "b" input_map { key: "x" value: "B" } output_map { key: "y" value: "OF_B" } }
+        ] }""")
+
+    y = {box.label: box.y for box in graph(config).boxes}
+
+    assert y["A"] == y["a"] == y["OF_A"] < y["B"] == y["b"] == y["OF_B"]
+
+
 def test_a_ring_of_steps_ends():
     ring = ENSEMBLE.replace('value: "IN"', 'value: "OUT"')
 

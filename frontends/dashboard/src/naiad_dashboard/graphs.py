@@ -1,6 +1,6 @@
 """Layout of an ensemble as a graph: inputs, steps and outputs in layers, and tensors between them. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -86,6 +86,7 @@ def graph(config: ModelConfig, down: bool = False) -> Graph:
     columns: list[list[_Node]] = [[] for _ in range(max((node.column for node in nodes), default=0) + 1)]
     for node in dict.fromkeys([*nodes, *(node for route in routes.values() for node in route[1:-1])]):
         columns[node.column].append(node)
+    _untangle(columns, routes.values())
     rows = max(map(len, columns))
     corners = {node.key: corner for column in columns for node, corner in _corners(column, rows, to)}
     boxes = (Box(each.label, *to.at(*corners[each.key]), each.model, each.version) for each in nodes)
@@ -134,6 +135,20 @@ def _route(tensor: str, source: _Node, target: _Node) -> Iterator[_Node]:
     for column in range(source.column + 1, target.column):
         yield _Node(("pass", (tensor, column)), column)
     yield target
+
+
+def _untangle(columns: Sequence[list[_Node]], routes: Iterable[Sequence[_Node]]) -> None:
+    """Order each column by where its arrows come from, so that fewer of them cross; inputs stay as declared."""
+    sources: dict[tuple[str, object], list[_Node]] = {}
+    for route in routes:
+        for source, target in pairwise(route):
+            sources.setdefault(target.key, []).append(source)
+    for before, column in pairwise(columns):
+        rows = {node.key: row for row, node in enumerate(before)}
+        heights = {
+            node.key: [rows[each.key] for each in sources.get(node.key, ()) if each.key in rows] for node in column
+        }
+        column.sort(key=lambda node: sum(heights[node.key]) / max(1, len(heights[node.key])))
 
 
 def _corners(column: list[_Node], rows: int, to: _Direction) -> Iterator[tuple[_Node, tuple[int, int]]]:

@@ -40,7 +40,7 @@ def row(name: str, version: int, entry: "IndexEntry | None", track: Track | None
     return document | {
         "reason": "; ".join(filter(None, [reason, *dead[:1]])),
         "kind": kind_of(report.config),
-        "instances": f"{ready}/{len(report.instances)}" if report.instances else "",
+        "instances": f"{ready}/{len(report.instances)}" if report.instances else "–",
         "requests": track.readings[-1].requests,
         "failures": track.readings[-1].failures,
         "spark": [rounded(each.rate) for each in list(track.points)[-_SPARK:]],
