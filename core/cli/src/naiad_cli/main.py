@@ -74,7 +74,7 @@ def _check_command(name: str) -> None:
 
 def command_parser(command_name: str) -> Parser:
     """The parser of all commands; only the one that is wanted knows its arguments."""
-    parser = Parser("naiad", description="Naiad, an inference server that is assembled from parts.")
+    parser = Parser("naiad", description="Naiad serves models of any framework over HTTP and gRPC.")
     parser.add_argument("-V", "--version", action="version", version=f"naiad {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for command in COMMANDS:
