@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from naiad_kit.access_lines import Form, LoggedClient
 from naiad_kit.access_log import AccessLog, address_of
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7-01"
@@ -27,14 +26,12 @@ def lines_of(form: str, record: Callable[[AccessLog], None]) -> list[str]:
     return "".join(texts).splitlines()
 
 
-class Client(LoggedClient):
-    """A client whose keys are peer, protocol, operation, model, version, ID, status, sizes, traceparent; or fewer."""
-
-    def describe(self, form: Form, key: tuple[Any, ...]) -> None:
-        peer, protocol, operation, model, version, *answer, trace = (*key, *NOTHING[len(key) :])
-        self.subject = form.subject(form.caller(peer, protocol, operation, model, version), *answer)
-        self.trace = form.trace(trace)
-        self.key = key
+def record_key(log: AccessLog, key: tuple[Any, ...], began_ns: int, call: Any = None) -> None:
+    """Log a request of that peer, protocol, operation, model, version, ID, status, sizes, traceparent; or fewer."""
+    form = log.form
+    peer, protocol, operation, model, version, *answer, trace = (*key, *NOTHING[len(key) :])
+    subject = form.subject(form.caller(peer, protocol, operation, model, version), *answer)
+    log.record(subject, form.trace(trace), began_ns, call)
 
 
 NOTHING = ("-", "http", "", "", 0, "", 200, 0, 0, "")
@@ -44,12 +41,12 @@ def record_one(log: AccessLog, request_id: str = "a7", operation: str = "POST /v
     """Log a request that began 10 ms ago, waited for 5, and took 3 in a batch of 4."""
     key = ("127.0.0.1:80", "http", operation, model, 2, request_id, 200, 84, 135, TRACE)
     call = SimpleNamespace(queue_ns=5_000_000, phases=(1_000, 3_000_000, 2_000), joined=(4, "full"))
-    log.record(Client(), key, monotonic_ns() - 10_000_000, call)
+    record_key(log, key, monotonic_ns() - 10_000_000, call)
 
 
 def record_peer(log: AccessLog, peer: str) -> None:
     """Log a request of that peer."""
-    log.record(Client(), (peer,), monotonic_ns())
+    record_key(log, (peer,), monotonic_ns())
 
 
 def test_a_line_of_text_has_times_in_microseconds_and_the_trace_id() -> None:
@@ -65,7 +62,7 @@ def test_a_line_of_text_has_times_in_microseconds_and_the_trace_id() -> None:
 
 def test_a_line_of_json_has_null_for_what_there_is_not() -> None:
     def record(log: AccessLog) -> None:
-        log.record(Client(), ("-", "grpc", "ServerReady", "", 0, "", "OK"), monotonic_ns())
+        record_key(log, ("-", "grpc", "ServerReady", "", 0, "", "OK"), monotonic_ns())
 
     (line,) = lines_of("json", record)
 
@@ -104,13 +101,12 @@ def test_what_is_kept_of_one_line_is_not_written_into_the_next() -> None:
     batch = (2, "full")
 
     def record(log: AccessLog) -> None:
-        client = Client()
         for *times, trace in (
             (phases, batch, ""), (phases, batch, ""), (phases, batch, TRACE), (phases, batch, ""), (other, batch, ""),
             (other, (3, "delay"), ""), ((0, 0, 0), (), ""),
         ):  # fmt: skip
             call = SimpleNamespace(queue_ns=0, phases=times[0], joined=times[1])
-            log.record(client, (*NOTHING[:-1], trace), monotonic_ns(), call)
+            record_key(log, (*NOTHING[:-1], trace), monotonic_ns(), call)
 
     lines = lines_of("text", record)
 

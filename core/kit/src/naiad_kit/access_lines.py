@@ -1,6 +1,5 @@
 """Lines of the access log as text and as JSON. What requests have in common is formatted once."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,24 +33,6 @@ class Form:
     subject: Callable[[str, str, int | str, int, int], str]
     end: Callable[[int, tuple[Any, ...]], str]
     trace: Callable[[str], str]
-
-
-class LoggedClient(ABC):
-    """What the lines of one client say of its requests: `subject` and `trace` are those of the request `key`.
-
-    They are kept for the next request, since clients repeat theirs. A key may be any tuple; equal keys have equal
-    lines, but for their times and batches.
-    """
-
-    __slots__ = ("key", "subject", "trace")
-
-    def __init__(self) -> None:
-        self.key: tuple[Any, ...] = ()
-        self.subject = self.trace = ""
-
-    @abstractmethod
-    def describe(self, form: Form, key: tuple[Any, ...]) -> None:
-        """Set `subject` and `trace` to those of that request, and `key`."""
 
 
 def utc(seconds: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from naiad.errors import UnsupportedError
 from naiad.server import ServerApi
-from naiad_kit.access_lines import FORMS, LoggedClient, utc
+from naiad_kit.access_lines import FORMS, utc
 
 LOGGER = "naiad.access"
 """The logger that gets the lines. The message of a log record is one or more whole lines."""
@@ -49,9 +49,11 @@ class AccessLog:
     def __init__(self, form: str, write: "Callable[[str], object] | None" = None, enabled: bool = True) -> None:
         self.enabled = enabled
         self.form = FORMS[form]
+        self._queue = self.form.queue
         self._followers: list[Callable[[bool], object]] = []
         self._write = write or _log
         self._lines: list[str] = []
+        self._stamp = (-1, "")  # when the latest millisecond ends, and how its lines begin
         self._second = (-_SECOND, "")  # the begin of the latest second, and its text
         self._end: tuple[object, object, str] = ((), (), "")  # phases, batch, and the end of a line with these
         self._is_awake = False  # the thread is going to write what there is
@@ -75,35 +77,29 @@ class AccessLog:
         self._followers.append(switched)
         switched(self.enabled)
 
-    def record(self, client: LoggedClient, key: tuple[Any, ...], began_ns: int, call: Any = None) -> None:
+    def record(self, subject: str, trace: str, began_ns: int, call: Any = None) -> None:
         """Log a request that ends now. Never waits; for any thread.
 
-        `client` describes the request `key`. `began_ns` is when its first byte came, by `time.monotonic_ns()`. `call`
-        is its `naiad.in_flight.InflightRequest`, for the time in the queue, the phases and the batch, None without one.
+        `subject` and `trace` are texts of the `form`. `began_ns` is when its first byte came, by
+        `time.monotonic_ns()`. `call` is its `naiad.in_flight.InflightRequest`, for the time in the queue, the phases
+        and the batch, None without one.
         """
         if not self.enabled:  # a connection that was opened before goes on recording
             return
-        form = self.form
-        if key != client.key:
-            client.describe(form, key)
         ended_ns = monotonic_ns()
-        second_ns, second = self._second
-        milliseconds = (ended_ns - second_ns) // _MILLISECOND
-        if not 0 <= milliseconds < _PER_SECOND:
-            second_ns, second = self._next_second(ended_ns)
-            milliseconds = (ended_ns - second_ns) // _MILLISECOND
+        stamp_ends, stamp = self._stamp
+        if ended_ns >= stamp_ends:
+            stamp = self._next_stamp(ended_ns)
         try:
             queue_ns, phases, batch = call.queue_ns, call.phases, call.joined
         except AttributeError:  # there is no call, or no instance has executed it
             queue_ns, phases, batch = (getattr(call, name, none) for name, none in _NO_TIMES.items())
         last_phases, last_batch, end = self._end
         if phases is not last_phases or batch is not last_batch:  # the requests of a batch have the same
-            end = form.end(sum(phases) // 1000, batch)
+            end = self.form.end(sum(phases) // 1000, batch)
             self._end = phases, batch, end
-        self._lines.append(
-            f"{second}{form.milliseconds[milliseconds]}{client.subject}"
-            f"{(ended_ns - began_ns) // 1000}{form.queue}{queue_ns // 1000}{end}{client.trace}"
-        )
+        total_us = (ended_ns - began_ns) // 1000
+        self._lines.append(f"{stamp}{subject}{total_us}{self._queue}{queue_ns // 1000}{end}{trace}")
         if not self._is_awake:
             self._is_awake = True
             self._waiting.set()
@@ -113,6 +109,17 @@ class AccessLog:
         self._over.set()
         self._waiting.set()
         self._thread.join(seconds)
+
+    def _next_stamp(self, now: int) -> str:
+        """How the lines of the millisecond of that time begin."""
+        second_ns, second = self._second
+        milliseconds = (now - second_ns) // _MILLISECOND
+        if not 0 <= milliseconds < _PER_SECOND:
+            second_ns, second = self._next_second(now)
+            milliseconds = (now - second_ns) // _MILLISECOND
+        stamp = second + self.form.milliseconds[milliseconds]
+        self._stamp = second_ns + (milliseconds + 1) * _MILLISECOND, stamp
+        return stamp
 
     def _next_second(self, now: int) -> tuple[int, str]:
         """The begin of the second of that time, and how its lines begin."""

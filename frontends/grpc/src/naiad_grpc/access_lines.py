@@ -17,7 +17,7 @@ from naiad_grpc.named_models import NamedModel, named_model
 from naiad_grpc.service.operations import Operation, RpcResult, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, code_of
 from naiad_grpc.streaming_requests import Call, Outcome, StreamRequest, cancel
-from naiad_kit.access_lines import Form, LoggedClient
+from naiad_kit.access_lines import Form
 from naiad_kit.access_log import AccessLog, access_log_of
 from naiad_kit.buffers import total_size
 from naiad_kit.tracing import traceparent_of
@@ -60,22 +60,35 @@ class Lines:
 
         Without a `version`, which answered, the line of a request has the one that it asked for.
         """
-        peer, traceparent = peer_and_trace_of(line.context)
+        context, request = line.context, line.request
+        try:  # asking whether there is one takes longer than its answer
+            peer, traceparent = context.peer_and_trace()  # type: ignore[attr-defined]
+        except AttributeError:
+            peer, traceparent = peer_and_trace_of(context)
         client = self._clients.get(peer) or self._new_client(peer)
-        request, call = line.request, line.call
         request_id = ""
         if request is not None:
             model, version, request_id = request.model_name, version or request.version, request.id
             if request.trace is not None:
                 traceparent = traceparent_of(request.trace) or traceparent
-        key = line.method, model, version, request_id, status, line.received, sent, traceparent
+        if (  # takes less time than to compare tuples
+            sent != client.sent
+            or request_id != client.request_id
+            or line.received != client.received
+            or model != client.model
+            or version != client.version
+            or traceparent != client.traceparent
+            or status != client.status
+            or line.method != client.method
+        ):
+            client.describe(line.method, model, version, request_id, status, line.received, sent, traceparent)
+        self._access.record(client.subject, client.trace, line.began_ns, line.call)
         line.over, line.call = True, None  # a call refers to tensors and to its line
-        self._access.record(client, key, line.began_ns, call)
 
     def _new_client(self, peer: str) -> "_Client":
         if len(self._clients) >= _KEPT:
             self._clients.clear()
-        client = self._clients[peer] = _Client(_address(peer))
+        client = self._clients[peer] = _Client(self._access.form, _address(peer))
         return client
 
     async def _answer(
@@ -118,26 +131,54 @@ class Lines:
             self.write(line, status or line.cancellation(), sent)
 
 
-class _Client(LoggedClient):
-    """One client. A key is method, model, version, ID, status, bytes received and sent, and the trace context."""
+class _Client:
+    """One client: `subject` and `trace` are the texts of lines for the call that it repeats, the rest is that call."""
 
-    __slots__ = ("_caller", "_of", "_peer")
+    __slots__ = (
+        "_caller",
+        "_form",
+        "_of",
+        "_peer",
+        "method",
+        "model",
+        "received",
+        "request_id",
+        "sent",
+        "status",
+        "subject",
+        "trace",
+        "traceparent",
+        "version",
+    )
 
-    def __init__(self, peer: str) -> None:
-        super().__init__()
+    def __init__(self, form: Form, peer: str) -> None:
+        self._form = form
         self._peer = peer
         self._caller = ""
-        self._of: tuple[str, str, int] | None = None  # method, model and version that `_caller` describes
+        self._of = ("", "", 0)  # method, model and version that `_caller` describes
+        self.method = self.status = self.model = self.request_id = self.traceparent = self.subject = self.trace = ""
+        self.version = self.received = self.sent = 0
 
-    def describe(self, form: Form, key: tuple[Any, ...]) -> None:
-        """As in LoggedClient."""
-        method, model, version, request_id, status, received, sent, traceparent = key
+    def describe(
+        self,
+        method: str,
+        model: str,
+        version: int,
+        request_id: str,
+        status: str,
+        received: int,
+        sent: int,
+        traceparent: str,
+    ) -> None:
+        """Set `subject` and `trace` to those of that call, and the rest."""
+        form = self._form
         if self._of != (method, model, version):
             self._of = method, model, version
             self._caller = form.caller(self._peer, "grpc", method, model, version)
         self.subject = form.subject(self._caller, request_id, status, received, sent)
         self.trace = form.trace(traceparent)
-        self.key = key
+        self.method, self.model, self.version, self.request_id = method, model, version, request_id
+        self.status, self.received, self.sent, self.traceparent = status, received, sent, traceparent
 
 
 class Line:

@@ -40,7 +40,7 @@ class Inference:
         self._most = most
         self._threads = CodecThreads("naiad-grpc-codec")
         self._intake = make_intake(server, forwarding, self._threads)
-        self._encoder = Encoder(self._batches, server.labels)
+        self.encoder = Encoder(self._batches, server.labels)
         self._large_encoder = Encoder(self._batches, server.labels, sys.maxsize)
         self._lines: Lines | None = None
         lines = lines_of(server)
@@ -77,11 +77,15 @@ class Inference:
         after the result.
         """
         request, line, lines = None, None, self._lines
+        deliver: Callable[[Response | Exception], None]
         try:
             request, form = self._intake.read(message, self._intake.caller(context, "ModelInfer"), decoded)
-            if lines is not None:
-                line = Line(lines, context, "ModelInfer", len(message), request)
-            call = self._server.submit(request, partial(self._deliver, request, form, answered, line))
+            if lines is None:
+                deliver = partial(self._deliver, request, form, answered)
+            else:
+                line = _LoggedInfer(self, lines, context, len(message), request, form, answered)
+                deliver = line.deliver
+            call = self._server.submit(request, deliver)
         except Exception as error:  # noqa: BLE001 - a bug must not leave the client waiting
             if request is None:
                 refusal = rpc_error(error, request_id_of(message))
@@ -89,7 +93,7 @@ class Inference:
                 if lines is not None:
                     Line(lines, context, "ModelInfer", len(message)).answered(error, refusal)
             else:
-                self._deliver(request, form, answered, line, error)
+                deliver(error)
             return _nothing
         if line is not None and not line.over:
             line.call = call
@@ -110,7 +114,7 @@ class Inference:
         return InferStream(
             self._server,
             self._intake,
-            self._encoder,
+            self.encoder,
             caller,
             self._most,
             ends_at_error,
@@ -123,40 +127,35 @@ class Inference:
         request: Request,
         form: ResponseForm,
         answered: Callable[[RpcResult], None],
-        line: Line | None,
         outcome: Response | Exception,
     ) -> None:
         trace = request.trace
         if trace is not None:
             trace.record("GRPC_SEND_START")
         try:
-            answer = self._answer(self._encoder, request, form, outcome)
+            answer = self.answer(self.encoder, request, form, outcome)
         except TakesLong:
-            work = partial(self._answer, self._large_encoder, request, form, outcome)
-            self._threads.submit(work, partial(self._send_large, request, answered, line, outcome))
+            self.answer_large(request, form, outcome, partial(_send, request, answered))
             return
         answered(answer)
-        if line is not None:
-            line.answered(outcome, answer)
         if trace is not None:
             _end_trace(request, answer)
 
-    def _send_large(
+    def answer_large(
         self,
         request: Request,
-        answered: Callable[[RpcResult], None],
-        line: Line | None,
+        form: ResponseForm,
         outcome: Response | Exception,
-        answer: RpcResult | BaseException,
+        answered: Callable[[RpcResult], None],
     ) -> None:
-        """Send a response that was encoded on a thread."""
-        result = rpc_error(answer, request.id) if isinstance(answer, BaseException) else answer
-        answered(result)
-        if line is not None:
-            line.answered(outcome, result)
-        _end_trace(request, result)
+        """Encode the message of an outcome on a thread, and call `answered` with it, or with its status."""
 
-    def _answer(
+        def encoded(answer: RpcResult | BaseException) -> None:
+            answered(rpc_error(answer, request.id) if isinstance(answer, BaseException) else answer)
+
+        self._threads.submit(partial(self.answer, self._large_encoder, request, form, outcome), encoded)
+
+    def answer(
         self, encoder: Encoder, request: Request, form: ResponseForm, outcome: Response | Exception
     ) -> RpcResult:
         """The message of an outcome, or its status. Raises TakesLong where the encoder does."""
@@ -183,6 +182,58 @@ class Inference:
         return self._server.model_config(model, version).max_batch_size > 0
 
 
+class _LoggedInfer(Line):
+    """A ModelInfer that has a line in the access log: one object for its line and for the delivery of its outcome."""
+
+    __slots__ = ("_answered", "_form", "_inference")
+
+    def __init__(
+        self,
+        inference: Inference,
+        lines: Lines,
+        context: CallContext,
+        received: int,
+        request: Request,
+        form: ResponseForm,
+        answered: Callable[[RpcResult], None],
+    ) -> None:
+        self._lines = lines  # without `super()`, which takes as long as all of this
+        self.context = context
+        self.method = "ModelInfer"
+        self.received = received
+        self.began_ns = request.received_ns
+        self.request = request
+        self.call = None
+        self.over = False
+        self._inference = inference
+        self._form = form
+        self._answered = answered
+
+    def deliver(self, outcome: Response | Exception) -> None:
+        """Take the outcome of the request: answer the call, and log it."""
+        inference, request = self._inference, self.request
+        if request.trace is not None:  # type: ignore[union-attr]
+            request.trace.record("GRPC_SEND_START")  # type: ignore[union-attr]
+        try:
+            answer = inference.answer(inference.encoder, request, self._form, outcome)  # type: ignore[arg-type]
+        except TakesLong:
+            inference.answer_large(request, self._form, outcome, partial(self._send, outcome))  # type: ignore[arg-type]
+            return
+        self._answered(answer)
+        if type(answer) is list:
+            self._lines.write(self, "OK", total_size(answer), outcome.version)  # type: ignore[union-attr]
+        else:
+            self.answered(outcome, answer)
+        if request.trace is not None:  # type: ignore[union-attr]
+            _end_trace(request, answer)  # type: ignore[arg-type]
+
+    def _send(self, outcome: Response | Exception, answer: RpcResult) -> None:
+        """Send a response that was encoded on a thread, and log it."""
+        self._answered(answer)
+        self.answered(outcome, answer)
+        _end_trace(self.request, answer)  # type: ignore[arg-type]
+
+
 def make_inference(server: "ServerApi") -> Inference:
     """The inference RPCs of a server, configured by its options. Raises InvalidArgumentError for an invalid option."""
     settings = server.settings
@@ -193,6 +244,12 @@ def make_inference(server: "ServerApi") -> Inference:
 def _settle(answered: asyncio.Future[RpcResult], result: RpcResult) -> None:
     if not answered.done():
         answered.set_result(result)
+
+
+def _send(request: Request, answered: Callable[[RpcResult], None], answer: RpcResult) -> None:
+    """Send a response that was encoded on a thread."""
+    answered(answer)
+    _end_trace(request, answer)
 
 
 def _end_trace(request: Request, result: RpcResult) -> None:

@@ -15,7 +15,7 @@ from naiad_http.incoming import Message
 from naiad_http.protocol import HttpProtocol
 from naiad_http.response_sinks import EventSink, TakesOutcomes
 from naiad_http.statuses import HttpResponse, Outcome
-from naiad_kit.access_lines import Form, LoggedClient
+from naiad_kit.access_lines import Form
 from naiad_kit.access_log import AccessLog, address_of
 from naiad_kit.tracing import traceparent_of
 
@@ -41,12 +41,17 @@ class LoggedProtocol(HttpProtocol):
         super().connection_made(transport)
 
     def _write_success(self, request: Request, outcome: Outcome, encoded: Encoded) -> None:
-        line = self._line
-        key = self._head, outcome.version, request.id, len(encoded.text) + encoded.size, line.received  # type: ignore[union-attr]
-        if self._trace is not None:
-            key = *key, 200, traceparent_of(self._trace)  # type: ignore[assignment]
-        line.record(line, key, self._began_ns or self._received_ns, self._call)
-        line.received = 0
+        line, sent, trace = self._line, len(encoded.text) + encoded.size, self._trace
+        if (
+            self._head is not line.head
+            or request.id != line.request_id
+            or sent != line.sent
+            or outcome.version != line.version  # type: ignore[union-attr]
+            or line.received
+            or trace is not None
+        ):
+            line.describe(self._head, outcome.version, request.id, sent, traceparent=traceparent_of(trace))  # type: ignore[union-attr]
+        line.record(line.subject, line.trace, self._began_ns or self._received_ns, self._call)
         HttpProtocol._write_success(self, request, outcome, encoded)  # `super()` takes as long as three attributes
 
     # What is not the response to an infer request
@@ -62,13 +67,13 @@ class LoggedProtocol(HttpProtocol):
     def _write_encoded(
         self, request: Request, outcome: Outcome, encoded: Encoded | HttpResponse | BaseException
     ) -> None:
-        self._line.request_id = request.id
+        self._line.answered_id = request.id
         super()._write_encoded(request, outcome, encoded)
-        self._line.request_id = ""
+        self._line.answered_id = ""
 
     def _sink(self, request_head: RequestHead, request_id: str, http_version: str) -> TakesOutcomes:
         sink = super()._sink(request_head, request_id, http_version)
-        self._line.request_id = request_id
+        self._line.answered_id = request_id
         self._line.events = sink if isinstance(sink, EventSink) else None
         return _NotingSink(self._line, sink)
 
@@ -95,56 +100,75 @@ class LoggedProtocol(HttpProtocol):
 
     def _log(self, status: int, sent: int, call: object, trace: Trace | None = None) -> None:
         """Log the request that has ended; `trace` is its own if an application served it."""
-        line, traceparent = self._line, traceparent_of(trace or self._trace)
-        key = self._head, line.answered, line.request_id, sent, line.received, status, traceparent
-        line.record(line, key, self._began_ns or self._received_ns, call)
-        line.request_id, line.answered, line.received, line.events = "", 0, 0, None
+        line = self._line
+        line.describe(self._head, line.answered, line.answered_id, sent, status, traceparent_of(trace or self._trace))
+        line.record(line.subject, line.trace, self._began_ns or self._received_ns, call)
+        line.answered_id, line.answered, line.events = "", 0, None
 
 
-class _Client(LoggedClient):
-    """The client of one connection. A key is head, version, ID, and bytes sent and received; then status and trace.
+class _Client:
+    """The client of one connection: `subject` and `trace` are the texts of its lines for the request that it repeats.
 
-    The status is there unless it is 200, the `traceparent` of the server's own trace, "" for none, only with a status.
-
-    `record` is that of the access log. `received` is the size of the body of the request in flight where its head may
-    not say it; `request_id`, `answered` (the version) and `events` are those of a request other than a plain infer
-    request.
+    That is the infer request with this `head`, `request_id`, and `version` and `sent` bytes of the answer, which has no
+    trace of its own. `record` is that of the access log. `received` is the size of the body of the request in flight
+    where its head may not say it; `answered_id`, `answered` (the version) and `events` are those of a request other
+    than a plain infer request.
     """
 
-    __slots__ = ("_caller", "_of", "answered", "events", "peer", "received", "record", "request_id")
+    __slots__ = (
+        "_caller",
+        "_form",
+        "_of",
+        "_trace",
+        "answered",
+        "answered_id",
+        "events",
+        "head",
+        "peer",
+        "received",
+        "record",
+        "request_id",
+        "sent",
+        "subject",
+        "trace",
+        "version",
+    )
 
     def __init__(self, access: AccessLog) -> None:
-        super().__init__()
         self.record = access.record
-        self.peer = self.request_id = self._caller = ""
-        self.received = self.answered = 0
+        self._form = access.form
+        self.peer = self.request_id = self.answered_id = self.subject = self.trace = self._caller = self._trace = ""
+        self.received = self.answered = self.version = self.sent = 0
         self.events: EventSink | None = None
-        self._of: tuple[HttpHead | None, int] | None = None  # head and version that `_caller` describes
+        self.head: HttpHead | None = None
+        self._of: tuple[HttpHead | None, int] | None = None  # head and version that `_caller` and `_trace` describe
 
-    def describe(self, form: Form, key: tuple[Any, ...]) -> None:
-        """As in LoggedClient."""
-        head, version, request_id, sent, received, *more = key
-        status, traceparent = more or (200, "")
-        if self._of != (head, version):
+    def describe(
+        self, head: HttpHead | None, version: int, request_id: str, sent: int, status: int = 200, traceparent: str = ""
+    ) -> None:
+        """Set `subject` and `trace` for a request that ends now; `traceparent` is that of the server's own trace."""
+        form = self._form
+        if self._of is None or self._of[0] is not head or self._of[1] != version:
             self._of = head, version
             self._caller = self._describe(form, head, version)
-        size = received or (0 if head is None else head.length)
+        size = self.received or (0 if head is None else head.length)
         self.subject = form.subject(self._caller, request_id, status, size, sent)
-        if traceparent:
-            self.trace = form.trace(traceparent)
-            self._of = None  # the next request of that head has another trace
-        self.key = key
+        self.trace = form.trace(traceparent) if traceparent else self._trace
+        is_repeated = status == 200 and not traceparent and not self.received
+        self.head = head if is_repeated else None
+        self.version, self.request_id, self.sent = version, request_id, sent
+        self.received = 0
 
     def _describe(self, form: Form, head: HttpHead | None, version: int) -> str:
         if head is None:
-            self.trace = form.trace("")
+            self._trace = form.trace("")
             return form.caller(self.peer, "http", "", "", version)
         if head.request_head is not None:
             model, version_in_path = head.request_head.model_name, head.request_head.version
-            self.trace = form.trace(head.request_head.traceparent)
+            self._trace = form.trace(head.request_head.traceparent)
         else:
             model, version_in_path = _named_model(head.path)
-            self.trace = form.trace(dict(head.headers).get(b"traceparent", b"").decode("latin-1").strip())
+            self._trace = form.trace(dict(head.headers).get(b"traceparent", b"").decode("latin-1").strip())
         return form.caller(
             self.peer, "http", f"{head.method} {head.path.decode('latin-1')}", model, version or version_in_path
         )
