@@ -1,9 +1,14 @@
 """A request that is alone goes to ONNX Runtime and PyTorch and back without a copy: 8 MB leave no trace in Python.
 
+So does an input that a `TritonPythonModel` answers with, from one socket of HTTP to the other.
+
 OpenVINO and TensorFlow write to memory that numpy counts; the tests of their plugins compare addresses. Modules of
 PyTorch in Python get copies, since they may write to their inputs.
 """
 
+import asyncio
+import re
+import socket
 import tracemalloc
 import warnings
 from collections.abc import Callable
@@ -12,7 +17,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import uvloop
 
+import naiad_custom
+import naiad_http
+from naiad import Server
 from naiad_tensors.tensors import Tensor
 from naiad_testing.workbench import Loaded, Workbench
 
@@ -63,6 +72,64 @@ def test_a_request_that_is_alone_is_not_copied(load: Callable[[Path], Loaded], t
 
     assert np.asarray(answer["y"])[-1, -1] == -1
     assert peak < array.nbytes / 16
+
+
+def test_an_input_that_a_model_answers_with_is_not_copied(tmp_path: Path) -> None:
+    model = tmp_path / "identity"
+    (model / "1").mkdir(parents=True)
+    (model / "config.pbtxt").write_text(f'backend: "python" {CONFIG}')
+    (model / "1" / "model.py").write_text(IDENTITY)
+    peak, answer = uvloop.run(_ask_for_peak(tmp_path))
+
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.endswith(BODY[-64:])
+    assert peak < 1.5 * len(BODY)  # the body as it was received
+
+
+IDENTITY = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        arrays = [pb_utils.get_input_tensor_by_name(request, "x").as_numpy() for request in requests]
+        return [pb_utils.InferenceResponse(output_tensors=[pb_utils.Tensor("y", array)]) for array in arrays]
+"""
+_LENGTH = re.compile(rb"(?i)\ncontent-length: (\d+)")
+BODY = np.arange(ROWS << 10, dtype=np.float32).tobytes()
+
+
+async def _ask_for_peak(repository: Path) -> tuple[int, bytes]:
+    options = {"http-port": 0, "http-address": "127.0.0.1"}
+    async with Server(model_repository=[repository], plugins=[naiad_custom, naiad_http], options=options) as server:
+        port = server.plugins.frontends()["http"].port
+        return await asyncio.to_thread(_peak_of_requests, port)
+
+
+def _peak_of_requests(port: int) -> tuple[int, bytes]:
+    """The memory that the second of two requests takes, and its answer."""
+    description = (
+        '{"inputs":[{"name":"x","datatype":"FP32","shape":[%d,1024],"parameters":{"binary_data_size":%d}}],%s}'
+    )
+    front = (description % (ROWS, len(BODY), '"parameters":{"binary_data_output":true}')).encode()
+    head = (
+        "POST /v2/models/identity/infer HTTP/1.1\r\nHost: localhost\r\n"
+        f"Inference-Header-Content-Length: {len(front)}\r\nContent-Length: {len(front) + len(BODY)}\r\n\r\n"
+    )
+    answer = memoryview(bytearray(len(BODY) + 4096))
+    peak = received = 0
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        for _ in range(2):
+            tracemalloc.start()
+            connection.sendall(head.encode() + front)
+            connection.sendall(BODY)
+            received, length = 0, 1
+            while received < length:
+                received += connection.recv_into(answer[received:])
+                front_end = bytes(answer[:4096]).index(b"\r\n\r\n") + 4
+                length = front_end + int(_LENGTH.findall(answer[:4096])[0])
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+    return peak, bytes(answer[:received])
 
 
 def _write_onnx(onnx: Any, path: Path) -> None:

@@ -1,5 +1,7 @@
 """Tensors of one layout are made on demand; a batch joins inputs and is cut into answers without them."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -89,6 +91,30 @@ def test_inputs_of_any_size_are_joined(size):
     inputs = LaidOutInputs(InputLayout([Field("x", "FP32", array.shape, FP32, 0, size)]), array.tobytes())
 
     assert join_rows("x", [inputs, inputs]).tolist() == array.tolist() * 2
+
+
+@pytest.mark.parametrize("come_as_tensors", [False, True])
+def test_the_memory_of_large_inputs_is_kept_by_their_arrays_alone(come_as_tensors):
+    body = np.zeros(FEW_BYTES + 4, np.uint8)
+    field = Field("x", "FP32", (1, body.size // 4), FP32, 0, body.size)
+    tensors = {"x": Tensor("x", "FP32", field.shape, np.ndarray(field.shape, FP32, body))} if come_as_tensors else None
+    without = sys.getrefcount(body) - come_as_tensors
+    inputs = LaidOutInputs(InputLayout([field]), memoryview(body), 0, tensors)
+
+    received = inputs["x"].payload
+
+    assert received.base is body
+    assert sys.getrefcount(body) == without + 1  # the array
+
+
+def test_small_inputs_beside_large_ones_are_joined_after_tensors_were_made():
+    array = np.arange(FEW_BYTES, dtype=FP32)[None]
+    fields = [Field("small", "FP32", (1, 1), FP32, 0, 4), Field("large", "FP32", array.shape, FP32, 0, array.nbytes)]
+    layout = InputLayout(fields)
+    inputs = [LaidOutInputs(layout, array.tobytes()) for _ in range(2)]
+
+    assert inputs[0]["large"].array.tolist() == array.tolist()
+    assert join_rows("small", inputs).tolist() == [[0], [0]]
 
 
 def test_outputs_are_a_mapping_of_tensors():

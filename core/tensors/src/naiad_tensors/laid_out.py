@@ -76,9 +76,11 @@ class _LaidOut(Mapping[str, Tensor]):
 
 
 class LaidOutInputs(_LaidOut):
-    """Inputs in the received bytes `content`; the offsets of the `layout` count from `start`. The arrays are read-only.
+    """Inputs in the received bytes `content`; the offsets of the `layout` count from `start`.
 
-    Strings and booleans must be decoded from their bytes: a request with some comes with its `tensors`.
+    The arrays are read-only where the bytes are. Strings and booleans must be decoded from their bytes: a request with
+    some comes with its `tensors`. The bytes of large inputs are kept by their arrays alone once these are made, so that
+    a model which answers with such an array is known to be its only owner.
     """
 
     __slots__ = ("content", "layout", "start")
@@ -91,7 +93,7 @@ class LaidOutInputs(_LaidOut):
         tensors: dict[str, Tensor] | None = None,
     ) -> None:
         self.layout = layout
-        self.content = content
+        self.content = content if tensors is None or layout.nbytes <= FEW_BYTES else b""
         self.start = start
         self._tensors = tensors
 
@@ -101,8 +103,10 @@ class LaidOutInputs(_LaidOut):
         return self._tensors is None and self.layout.nbytes <= FEW_BYTES
 
     def _build(self) -> dict[str, Tensor]:
-        tensors = {}
         content = self.content
+        if self._tensors:  # another thread has made them meanwhile
+            return self._tensors
+        tensors = {}
         for name, datatype, shape, dtype, start, size in self.layout.fields:
             start += self.start
             if start & (dtype.alignment - 1):  # frameworks may not read them there
@@ -111,6 +115,8 @@ class LaidOutInputs(_LaidOut):
                 array = _ndarray(shape, dtype, content, start)
             tensors[name] = Tensor(name, datatype, shape, array)
         self._tensors = tensors
+        if self.layout.nbytes > FEW_BYTES:
+            self.content = b""
         return tensors
 
 
@@ -181,7 +187,7 @@ def _join_bytes(name: str, inputs: Sequence[Mapping[str, Tensor]]) -> np.ndarray
     parts = [
         each.content[each.start + begin : each.start + end]
         for each in inputs
-        if type(each) is LaidOutInputs and each.layout is layout
+        if type(each) is LaidOutInputs and each.layout is layout and len(each.content)
     ]
     if len(parts) < len(inputs):
         return None
