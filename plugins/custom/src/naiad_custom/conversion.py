@@ -69,8 +69,8 @@ class Conversion:
         del result  # a reference less, so that a fresh array is known to be fresh
         for name, dtype, rank, dims in self._declared:
             array = outputs[name]
-            if isinstance(array, (list, str, bytes, int, float)):
-                array = outputs[name] = self._made(name, array, dtype)
+            if type(array) is not np.ndarray and isinstance(array, (list, str, bytes, int, float)):
+                array = outputs[name] = self._array_of(name, array, dtype)
             if type(array) is not np.ndarray:
                 if isinstance(array, tuple) and any(isinstance(each, np.ndarray) for each in array):
                     raise TypeError(self._start(name) + f"it is {_shown(array)} and must be one array; return that")
@@ -83,7 +83,7 @@ class Conversion:
             settle(outputs, arguments.values())
         return outputs
 
-    def _made(self, name: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    def _array_of(self, name: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray:
         """The array of a list or a single value. Raises TypeError when it would have another dtype."""
         try:
             array = np.asarray(value)
