@@ -87,6 +87,14 @@ def test_a_configuration_that_is_no_file_is_not_read(folder):
         read_model(folder)
 
 
+@pytest.mark.parametrize(("name", "number"), [("v1", 1), ("version_12", 12), ("001", 1)])
+def test_a_folder_that_looks_like_that_of_a_version_is_named_with_its_right_name(tmp_path, name, number):
+    (tmp_path / name).mkdir()
+
+    with pytest.raises(InvalidArgumentError, match=f"such as 1/; rename '{name}' to {number}$"):
+        read_model(tmp_path)
+
+
 def test_a_model_file_beside_the_version_folders_is_named_with_where_it_belongs(tmp_path):
     (tmp_path / "model.py").write_text("")
 

@@ -1,6 +1,7 @@
 """Reading the folder of a model: its agents, its configuration as its author wrote it, and its versions to serve."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from naiad_config.text import read_text
 from naiad_config.validation import misnamed, problems, unexplained, with_positions
 
 _OVERRIDE = "config of the load request"
+_LIKE_A_VERSION = re.compile(r"(?:v|ver|version)?[-_. ]?0*([1-9][0-9]*)", re.IGNORECASE)
 _AGENTS = b"model_repository_agents"
 
 
@@ -118,10 +120,17 @@ def _versions(model: ModelFolder) -> tuple[int, ...]:
 
 
 def _no_versions(directory: Path) -> str:
-    """A sentence on a folder without version folders, with the model file that lies there in place of one."""
-    loose = next((path.name for path in sorted(directory.iterdir()) if path.stem == "model"), "")
-    move = f"; move '{loose}' to 1/{loose}, and what belongs to it" if loose else ""
-    return f"no version folder, such as 1/{move}"
+    """A sentence on a folder without version folders, with the model file or the misnamed folder in place of one."""
+    paths = sorted(directory.iterdir())
+    advice = [
+        f"; rename '{path.name}' to {number[1]}"
+        for path in paths
+        if (number := _LIKE_A_VERSION.fullmatch(path.name)) and path.is_dir()
+    ]
+    advice += [
+        f"; move '{path.name}' to 1/{path.name}, and what belongs to it" for path in paths if path.stem == "model"
+    ]
+    return f"no version folder, such as 1/{advice[0] if advice else ''}"
 
 
 def _require_folder(directory: Path, name: str) -> None:

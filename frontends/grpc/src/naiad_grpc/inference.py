@@ -27,6 +27,7 @@ from naiad_kit.tracing import add_attributes
 if TYPE_CHECKING:
     from naiad.server import ServerApi
 
+_OK = Code.OK.name
 ERROR_KEY = "triton_grpc_error"
 """The metadata key with which the caller of a stream requests that its first error ends the stream."""
 
@@ -212,26 +213,29 @@ class _LoggedInfer(Line):
     def deliver(self, outcome: Response | Exception) -> None:
         """Take the outcome of the request: answer the call, and log it."""
         inference, request = self._inference, self.request
-        if request.trace is not None:  # type: ignore[union-attr]
-            request.trace.record("GRPC_SEND_START")  # type: ignore[union-attr]
+        assert request is not None  # noqa: S101 - for the type checker
+        trace = request.trace
+        if trace is not None:
+            trace.record("GRPC_SEND_START")
         try:
-            answer = inference.answer(inference.encoder, request, self._form, outcome)  # type: ignore[arg-type]
+            answer = inference.answer(inference.encoder, request, self._form, outcome)
         except TakesLong:
-            inference.answer_large(request, self._form, outcome, partial(self._send, outcome))  # type: ignore[arg-type]
+            inference.answer_large(request, self._form, outcome, partial(self._send, outcome))
             return
         self._answered(answer)
-        if type(answer) is list:
-            self._lines.write(self, "OK", total_size(answer), outcome.version)  # type: ignore[union-attr]
+        if isinstance(outcome, Response) and not isinstance(answer, RpcError):  # a call less than with `answered`
+            self._lines.write(self, _OK, total_size(answer), outcome.version)
         else:
             self.answered(outcome, answer)
-        if request.trace is not None:  # type: ignore[union-attr]
-            _end_trace(request, answer)  # type: ignore[arg-type]
+        if trace is not None:
+            _end_trace(request, answer)
 
     def _send(self, outcome: Response | Exception, answer: RpcResult) -> None:
         """Send a response that was encoded on a thread, and log it."""
         self._answered(answer)
         self.answered(outcome, answer)
-        _end_trace(self.request, answer)  # type: ignore[arg-type]
+        if self.request is not None:
+            _end_trace(self.request, answer)
 
 
 def make_inference(server: "ServerApi") -> Inference:
