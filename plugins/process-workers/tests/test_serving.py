@@ -196,13 +196,20 @@ def test_a_start_that_takes_too_long_is_ended(write: Write, served: Serve) -> No
         pass
 
 
-def test_memory_has_a_limit(write: Write, served: Serve) -> None:
+def test_memory_has_a_limit(
+    write: Write, served: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("naiad_process_workers.kind.memory_groups", lambda: None)
     model = write("m", body="if x[0] == 7: np.ones(20 << 30, np.uint8)", memory_limit="4G")
 
-    with served(model) as client:
+    with caplog.at_level("INFO", "naiad.model"), served(model) as client:
         with pytest.raises(ModelFailedError, match="MemoryError"):
             client.infer(X=ONE * 7)
         assert client.infer(X=ONE)["Y"].tolist() == [2] * 4
+
+    assert [each for each in caplog.messages if "memory_limit" in each] == [
+        "a memory_limit is one of address space, for this server may not create memory cgroups (docs/isolation.md)"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The worker kind `process`: which models are isolated, and with which interpreter and limits."""
 
+import logging
 import re
 from dataclasses import replace
 from functools import cached_property, partial
@@ -17,6 +18,10 @@ from naiad_process_workers.workers import ProcessWorker
 
 ISOLATIONS = ("thread", "process", "model")
 """Where instances live: on threads of the server, in a process each, in one process for all of a model's."""
+
+_CGROUPS = "a memory_limit counts the memory that a process and its children use: each process gets a cgroup"
+_ADDRESS_SPACE = "a memory_limit is one of address space, for this server may not create memory cgroups"
+_logger = logging.getLogger("naiad.model")
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -70,7 +75,9 @@ class ProcessKind:
 
     @cached_property
     def _groups(self) -> MemoryGroups | None:
-        return memory_groups()
+        groups = memory_groups()
+        _logger.info("%s (docs/isolation.md)", _ADDRESS_SPACE if groups is None else _CGROUPS)
+        return groups
 
 
 def _configured(config: ModelConfig) -> str:
