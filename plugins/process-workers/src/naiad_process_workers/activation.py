@@ -1,4 +1,4 @@
-"""The activation of a conda environment: the variables that a shell has which activates it."""
+"""Activation of a conda environment: the environment variables that `conda activate` would set."""
 
 import subprocess
 from collections.abc import Mapping
@@ -6,17 +6,18 @@ from pathlib import Path
 from shutil import which
 
 from naiad.errors import InvalidArgumentError
+from naiad_process_workers.programs import last_lines
 
 _SCRIPTS = "etc/conda/activate.d"
 _RUN_SCRIPTS = 'for script in "$CONDA_PREFIX"/' + _SCRIPTS + '/*.sh; do . "$script" >&2; done; exec env -0'
 _SECONDS = 60.0
-_LAST_LINES = 12
 
 
 def activated(root: Path, variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables with what the activation of the environment at `root` changes; its packages may have scripts.
+    """These environment variables after the activation of the conda environment at `root`.
 
-    Raises InvalidArgumentError for scripts that fail, with what they print last.
+    The scripts of its packages are run, which may set more of them. Raises InvalidArgumentError for scripts that fail,
+    with what they print last.
     """
     changed = {**variables, "CONDA_PREFIX": str(root), "CONDA_DEFAULT_ENV": str(root), "CONDA_SHLVL": "1"}
     if not any((root / _SCRIPTS).glob("*.sh")):
@@ -29,10 +30,9 @@ def activated(root: Path, variables: Mapping[str, str]) -> dict[str, str]:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InvalidArgumentError(f"the environment '{root}' cannot be activated: {error}") from error
     if ran.returncode:
-        lines = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-_LAST_LINES:]
         raise InvalidArgumentError(
             f"the environment '{root}' cannot be activated: its scripts in {_SCRIPTS} ended with exit code "
-            f"{ran.returncode} and said last:\n" + "\n".join(lines)
+            f"{ran.returncode} and said last:\n{last_lines(ran.stderr)}"
         )
     pairs = ran.stdout.decode("utf-8", "surrogateescape").split("\0")
     return dict(pair.split("=", 1) for pair in pairs if "=" in pair)

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import subprocess
 import tarfile
 from collections.abc import Sequence
 from functools import partial
@@ -16,6 +15,7 @@ from naiad_process_workers.activation import activated
 from naiad_process_workers.archives import unpack
 from naiad_process_workers.environment_cache import cached_environment
 from naiad_process_workers.process import Environment
+from naiad_process_workers.programs import run
 from naiad_process_workers.requirements import built_environment, has_requirements, requirements_of
 
 PYTHON, ARCHIVE = "python", "EXECUTION_ENV_PATH"
@@ -39,7 +39,6 @@ _PACKAGES = (
 _PACKAGES_FOR_BUILT = (*_PACKAGES, "greenlet", "numpy")
 """The same in an environment that was built for the server's interpreter, where the environment lacks them."""
 
-_MOST_SAID = 500
 _logger = logging.getLogger("naiad.model")
 _OF_THE_SERVER = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
 
@@ -51,7 +50,7 @@ def has_environment(context: ModelContext, traits: BackendTraits, builds: bool) 
     """
     if traits.name != "python" and traits.code_directory is None:
         return False
-    if any(_text(context.config, name) for name in (PYTHON, ARCHIVE)) or _of_backend(traits) is not None:
+    if any(text_of(context.config, name) for name in (PYTHON, ARCHIVE)) or _of_backend(traits) is not None:
         return True
     return builds and has_requirements(context, traits)
 
@@ -63,8 +62,8 @@ def environment_of(context: ModelContext, traits: BackendTraits, builds: bool) -
     InvalidArgumentError.
     """
     config = context.config
-    name = PYTHON if _text(config, PYTHON) else ARCHIVE
-    text = _text(config, name)
+    name = PYTHON if text_of(config, PYTHON) else ARCHIVE
+    text = text_of(config, name)
     if text:
         path = context.model_directory / text.replace(_MODEL_FOLDER, str(context.model_directory))
         return _environment_at(path, f"parameter '{name}' of model '{config.name}' is '{text}'", name == ARCHIVE)
@@ -138,20 +137,12 @@ def _unpack(archive: Path, folder: Path, lock: int) -> None:
     script, python = folder / "bin" / "conda-unpack", folder / "bin" / "python"
     if not script.is_file():
         return
-    ran = subprocess.run(  # noqa: S603 - what the archive's owner packed
-        [str(python), str(script)],
-        env={name: value for name, value in os.environ.items() if name not in _OF_THE_SERVER},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        pass_fds=(lock,),
-        check=False,
-    )
-    if ran.returncode:
-        last = ran.stdout.decode("utf-8", "replace").strip()[-_MOST_SAID:]
-        _logger.warning("conda-unpack of '%s' ended with exit code %d: %s", archive, ran.returncode, last)
+    code, last = run([str(python), str(script)], dict(_variables(None)), lock)
+    if code:
+        _logger.warning("conda-unpack of '%s' ended with exit code %d: %s", archive, code, last)
 
 
-def _text(config: ModelConfig, name: str) -> str:
+def text_of(config: ModelConfig, name: str) -> str:
+    """The text of that parameter of a model, "" without it."""
     parameter = config.parameters.get(name)
     return "" if parameter is None else parameter.string_value.strip()

@@ -11,7 +11,7 @@ from naiad.errors import InvalidArgumentError
 from naiad.extend import MakeWorker
 from naiad_config import ModelConfig
 from naiad_process_workers.backend import DeclaringBackend, IsolatedBackend, IsolatedTraits
-from naiad_process_workers.environments import environment_of, has_environment
+from naiad_process_workers.environments import environment_of, has_environment, text_of
 from naiad_process_workers.memory_groups import MemoryGroups, memory_groups
 from naiad_process_workers.process import Environment, Limits
 from naiad_process_workers.workers import ProcessWorker
@@ -82,7 +82,7 @@ class ProcessKind:
 
 def _configured(config: ModelConfig) -> str:
     """The parameter of a model, "" without it. Raises InvalidArgumentError."""
-    isolation = _text(config, "isolation")
+    isolation = text_of(config, "isolation")
     if isolation and isolation not in ISOLATIONS:
         raise InvalidArgumentError(
             f"parameter 'isolation' of model '{config.name}' is '{isolation}'; it can be {' or '.join(ISOLATIONS)}"
@@ -97,13 +97,8 @@ def limits_of(config: ModelConfig) -> Limits:
     )
 
 
-def _text(config: ModelConfig, name: str) -> str:
-    parameter = config.parameters.get(name)
-    return "" if parameter is None else parameter.string_value.strip()
-
-
 def _seconds(config: ModelConfig, name: str) -> float:
-    text = _text(config, name)
+    text = text_of(config, name)
     try:
         seconds = float(text or 0)
     except ValueError:
@@ -114,7 +109,7 @@ def _seconds(config: ModelConfig, name: str) -> float:
 
 
 def _size(config: ModelConfig, name: str) -> int:
-    text = _text(config, name)
+    text = text_of(config, name)
     match: Any = re.fullmatch(r"(\d+)\s*([kmgt]?)(i?b)?", text.lower())
     if text and match is None:
         raise _wrong(config, name, text, "a number of bytes, such as 2G")

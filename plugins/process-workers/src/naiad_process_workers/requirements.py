@@ -5,7 +5,6 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -16,10 +15,10 @@ from time import monotonic
 from naiad.backend import BackendTraits, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad_process_workers.environment_cache import cached_environment
+from naiad_process_workers.programs import run
 
 REQUIREMENTS = "requirements.txt"
 _INCLUDED = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)(?:\s+|=|(?=\S))(\S+)", re.MULTILINE)
-_LAST_LINES = 12
 _logger = logging.getLogger("naiad.model")
 
 
@@ -67,21 +66,11 @@ def _build(folder: Path, lock: int, file: Path, model: str, variables: dict[str,
     _logger.info("building an environment from '%s' of model '%s' with %s", file, model, installer)
     began = monotonic()
     for command in commands:
-        ran = subprocess.run(  # noqa: S603 - uv, or the server's own interpreter
-            command,
-            cwd=file.parent,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=(lock,),
-            check=False,
-        )
-        if ran.returncode:
-            lines = ran.stdout.decode("utf-8", "replace").strip().splitlines()[-_LAST_LINES:]
+        code, last = run(command, variables, lock, file.parent)
+        if code:
             raise InvalidArgumentError(
                 f"no environment can be built from '{file}' of model '{model}': {installer} ended with exit code "
-                f"{ran.returncode} and said last:\n" + "\n".join(lines)
+                f"{code} and said last:\n{last}"
             )
     _logger.info("the environment of model '%s' was built in %.1f s: '%s'", model, monotonic() - began, folder)
 
