@@ -104,7 +104,7 @@ class LaidOutInputs(_LaidOut):
 
     def _build(self) -> dict[str, Tensor]:
         content = self.content
-        if self._tensors:  # another thread has made them meanwhile
+        if self._tensors:  # another thread was first, so that `content` may be gone: it goes after they are kept
             return self._tensors
         tensors = {}
         for name, datatype, shape, dtype, start, size in self.layout.fields:

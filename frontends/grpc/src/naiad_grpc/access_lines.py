@@ -60,11 +60,8 @@ class Lines:
 
         Without a `version`, which answered, the line of a request has the one that it asked for.
         """
-        context, request = line.context, line.request
-        try:  # asking whether there is one takes longer than its answer
-            peer, traceparent = context.peer_and_trace()  # type: ignore[attr-defined]
-        except AttributeError:
-            peer, traceparent = peer_and_trace_of(context)
+        request = line.request
+        peer, traceparent = peer_and_trace_of(line.context)
         client = self._clients.get(peer) or self._new_client(peer)
         request_id = ""
         if request is not None:

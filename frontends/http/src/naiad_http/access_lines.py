@@ -107,12 +107,13 @@ class LoggedProtocol(HttpProtocol):
 
 
 class _Client:
-    """The client of one connection: `subject` and `trace` are the texts of its lines for the request that it repeats.
+    """The client of one connection, with the texts of its last line, since clients repeat their requests.
 
-    That is the infer request with this `head`, `request_id`, and `version` and `sent` bytes of the answer, which has no
-    trace of its own. `record` is that of the access log. `received` is the size of the body of the request in flight
-    where its head may not say it; `answered_id`, `answered` (the version) and `events` are those of a request other
-    than a plain infer request.
+    A line has the texts `subject` and `trace` of the one before if it is of an infer request with the same `head` and
+    `request_id`, answered by the same `version` in as many bytes (`sent`), without a trace of the server's own. The
+    version, id and events of other requests are in `answered`, `answered_id` and `events` until their lines are
+    written. `received` is the size of the body of the request in flight where its head may not say it. `record` is that
+    of the access log.
     """
 
     __slots__ = (
