@@ -6,16 +6,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from cases.case import Case
-from cases.turns import CONNECTIONS, measure_by_turns
+from cases.turns import CONNECTIONS, grpc_from_perf_analyzer, measure_by_turns
 from report import Row
 from rounds import Run
 from servers import Running
 
 _LEAST = 0.97
+_FORMS = {"text": (), "JSON": ("--log-format=json",)}
+_CALLS = 16
 
 
 def measure(run: Run) -> Sequence[Row]:
-    return measure_by_turns(run, (), _logged, _LEAST)
+    rows: list[Row] = []
+    grpc = grpc_from_perf_analyzer(run, _CALLS)
+    for form, options in _FORMS.items():
+        rows += measure_by_turns(run, options, _logged, _LEAST, label=f"HTTP, {form}: ")
+        if grpc is not None:
+            rows += measure_by_turns(run, options, _logged, _LEAST, grpc, f"gRPC, {form}: ")
+    return rows
 
 
 @contextmanager
@@ -37,9 +45,9 @@ def _set_verbosity(running: Running, level: int) -> None:
 CASE = Case(
     "access-log",
     "The access log",
-    f"The add/sub model over HTTP, JSON tensors from wrk with {CONNECTIONS} connections, in slices of three seconds on "
-    "one server, whose log is a file: by turns there is a line of text for each request (`--log-verbose=2`, as with "
-    "`--access-log=text`), and none.",
+    f"The add/sub model over HTTP, JSON tensors from wrk with {CONNECTIONS} connections, and over gRPC, {_CALLS} calls "
+    "at once from perf_analyzer, in slices of three seconds on one server, whose log is a file: by turns there is a "
+    "line for each request (`--log-verbose=2`, as with `--access-log=text` or `json`), and none.",
     measure,
     reference="without lines",
 )
