@@ -167,8 +167,12 @@ def serve_command(naiad: Path, repository: Path, ports: Ports, options: Sequence
 @functools.cache
 def _options_of(naiad: Path) -> frozenset[str]:
     """The options that this installation knows: an earlier one refuses those that came later."""
-    text = subprocess.run([naiad, "serve", "--help"], capture_output=True, text=True, check=True).stdout
-    return frozenset(re.findall(r"--[a-z][a-z0-9-]*", text))
+    for topic in ("--help=all", "--help"):  # before there were topics, the help had all options
+        ran = subprocess.run([naiad, "serve", topic], capture_output=True, text=True, check=False)
+        if ran.returncode == 0:
+            break
+    ran.check_returncode()
+    return frozenset(re.findall(r"--[a-z][a-z0-9-]*", ran.stdout))
 
 
 def free_port() -> int:

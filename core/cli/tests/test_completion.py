@@ -25,7 +25,7 @@ def test_the_shell_can_read_its_script(script: Path) -> None:
     ran = subprocess.run([script.suffix[1:], "-n", script], capture_output=True, text=True, check=False)
 
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert "--model-control-mode" in script.read_text()
+    assert "model-control-mode" in script.read_text()
 
 
 @pytest.mark.parametrize("script", ["bash"], indirect=True)

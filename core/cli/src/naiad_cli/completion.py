@@ -157,7 +157,9 @@ def _described(parser: Parser, text: str) -> CompletedCommand:
         values = tuple(map(str, action.choices or ())) or (("true", "false") if action.metavar == "BOOL" else ())
         takes_file = any(word in str(action.metavar).lower() for word in _FILES.split())
         help_text = (action.help or "").replace("%%", "%").partition(" (default")[0]
-        options += [CompletedOption(name, help_text, values, action.nargs != 0, takes_file) for name in names]
+        options += [
+            CompletedOption(name, help_text, values, action.nargs not in (0, "?"), takes_file) for name in names
+        ]
     subcommands = {name: _described(below, "") for name, below in parser.commands().items()}
     if parser.prog.endswith(" completion"):
         words = list(SHELLS)

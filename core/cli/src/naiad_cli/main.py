@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status: 0, or with the reason on stderr 1, or 2 for a mistake in it."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:
-        words = [*words[1:2], "--help"]
+        words = [*words[1:2], "--help", *words[2:3]]
     command_name = words[0] if words else ""
     try:
         _check_command(command_name)

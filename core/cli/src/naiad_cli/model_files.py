@@ -23,8 +23,7 @@ _REFRESH_SECONDS = 0.5
 MODEL_NAME = Option(
     "model-name",
     "",
-    "the name of the model, where what is served is a FILE or the folder of one model; models of a repository keep "
-    "theirs",
+    "the name of the model of a FILE, or of a DIR that is one model",
     metavar="NAME",
 )
 """The option that names a model on the command line."""

@@ -16,7 +16,7 @@ from naiad.options import Option
 from naiad_cli.options import convert_text
 from naiad_cli.parser import UsageError, did_you_mean
 
-OPTIONS_FILE = Option("options", "", "read options from this TOML file, as http-port = 8000", metavar="FILE")
+OPTIONS_FILE = Option("options", "", "a TOML file of options, as http-port = 8000", metavar="FILE")
 """The option that names the file."""
 
 _OF_KUBERNETES = re.compile(r"(tcp|udp|sctp)://")
@@ -51,7 +51,7 @@ def unknown_variables(
             continue
         name = variable.removeprefix(_PREFIX).lower().replace("_", "-")  # without what is common to all
         near = get_close_matches(name, known.values(), n=1)
-        meant = f"; did you mean {variable_of(near[0])}?" if near else "; naiad serve --help lists the options"
+        meant = f"; did you mean {variable_of(near[0])}?" if near else "; naiad serve --help=all lists the options"
         advice = what_to_install(name)
         yield f"the variable {variable} of the environment is no option{f'. {advice}' if advice else meant}"
 

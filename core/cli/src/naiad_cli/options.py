@@ -16,17 +16,21 @@ def add_options(parser: argparse.ArgumentParser, options: Sequence[Option], titl
     """Declare the options under a heading of the parser's help."""
     group = parser.add_argument_group(title)
     for option in options:
-        names = [f"--{option.name}", *(f"--{alias}" for alias, name in ALIASES.items() if name == option.name)]
         group.add_argument(
-            *names,
+            *option_names(option),
             dest=option.name,
             type=_converter(option),
             action="append" if option.repeatable else "store",
             choices=option.choices or None,
             metavar=_metavar(option),
             default=argparse.SUPPRESS,
-            help=_help(option).replace("%", "%%"),
+            help=describe_option(option).replace("%", "%%"),
         )
+
+
+def option_names(option: Option) -> list[str]:
+    """The names of an option on the command line, with dashes: its own, and those that users of Triton know."""
+    return [f"--{option.name}", *(f"--{alias}" for alias, name in ALIASES.items() if name == option.name)]
 
 
 def chosen_values(options: Sequence[Option], arguments: argparse.Namespace) -> dict[str, Any]:
@@ -141,6 +145,11 @@ def _converter(option: Option) -> Callable[[str], Any]:
     return convert
 
 
+def metavar_of(option: Option) -> str:
+    """What the help writes for the value of an option, such as `PORT` or `{none,poll}`."""
+    return _metavar(option) or f"{{{','.join(option.choices)}}}"
+
+
 def _metavar(option: Option) -> str | None:
     if option.metavar or option.choices:
         return option.metavar or None
@@ -149,10 +158,12 @@ def _metavar(option: Option) -> str | None:
     return "N" if isinstance(option.default, int) else "TEXT"
 
 
-def _help(option: Option) -> str:
+def describe_option(option: Option) -> str:
+    """The help of an option, with its default; a switch that is off unless it is written has none."""
     if option.repeatable:
         return option.help if "several" in option.help else f"{option.help}; may be given several times"
-    default = "" if option.default == () else str(option.default)
     if isinstance(option.default, bool):
-        default = default.lower()
+        default = "true" if option.default else ""
+    else:
+        default = "" if option.default == () else str(option.default)
     return f"{option.help} (default: {default})" if default else option.help

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from naiad import PluginRegistry
-from naiad.options import Settings
+from naiad.options import Option, Settings
 from naiad.server import Named
 from naiad_cli.collector import imports_uncollected
 from naiad_cli.logs import logging_to
@@ -23,6 +23,7 @@ from naiad_cli.option_sources import sourced_values, unknown_variables
 from naiad_cli.options import add_options, chosen_values, in_order, refuse_unknown
 from naiad_cli.parser import Parser, Subparsers, UsageError
 from naiad_cli.process_end import end_process, end_process_later, flush
+from naiad_cli.serve_help import USAGE, OptionGroup, add_help, with_topic
 from naiad_cli.serve_options import OWN_OPTIONS, every_option
 from naiad_cli.supervisor import Supervisor, is_supervised
 from naiad_cli.terminal import StatusLine
@@ -41,30 +42,36 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     every = every_option(registry)
     parser = subparsers.add_parser(
         "serve",
-        usage="naiad serve [OPTION]... DIR|FILE...",
-        description="Serve the models of the repositories DIR, and the model files FILE (model.py, net.onnx), until "
-        "SIGINT, SIGTERM or SIGHUP.",
-        epilog="Write --name=value or --name value; a bare --name switches on. NAIAD_HTTP_PORT=8000 in the environment "
-        "stands for --http-port=8000. Further options come with plugins: see naiad plugins.",
-        rewrite=lambda words: in_order(words, every, _can_be_served),
+        usage=USAGE,
+        add_help=False,
+        rewrite=lambda words: in_order(with_topic(words), every, _can_be_served),
         refuse=lambda words: refuse_unknown(words, every, functools.partial(registry.what_to_install, "option")),
     )
     parser.add_argument(
         "repositories", nargs="*", metavar="DIR|FILE", help="a model repository, as --model-repository, or a model file"
     )
+    groups = list(_option_groups(registry, options))
+    add_help(parser, groups)
+    for group in groups:
+        add_options(parser, group.options, group.title)
+    parser.set_defaults(run=lambda arguments: run(arguments, registry))
+
+
+def _option_groups(registry: PluginRegistry, options: Sequence[Option]) -> Iterator[OptionGroup]:
+    """The options of the server, of each plugin that has some, and those of Triton without effect."""
     of_plugins = {
         report.name: {offer.name.removeprefix("--") for offer in report.contributions if offer.kind == "options"}
         for report in registry.plugins
     }
     foreign = {name for names in of_plugins.values() for name in names}
     own = [*OWN_OPTIONS, *(option for option in options if option.name not in foreign)]
-    add_options(parser, own, "server options")
+    yield OptionGroup("server", "options of the server", own)
     for plugin, names in of_plugins.items():
         if names:
-            add_options(parser, [option for option in options if option.name in names], f"options of plugin {plugin}")
+            of_plugin = [option for option in options if option.name in names]
+            yield OptionGroup(plugin, f"options of plugin {plugin}", of_plugin)
     of_triton = triton_options({option.name for option in options})
-    add_options(parser, of_triton, "options of Triton that change nothing, and why")
-    parser.set_defaults(run=lambda arguments: run(arguments, registry))
+    yield OptionGroup("triton", "options of Triton that change nothing, and why", of_triton)
 
 
 def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:

@@ -10,13 +10,13 @@ OWN_OPTIONS = (
     Option(
         "reload",
         False,
-        "load a model again within a second when its files change: --model-control-mode=poll --repository-poll-secs=1",
+        "load models anew when their files change",
         boolean,
     ),
-    Option("access-log", "off", "log a line for each request, in this form", choices=("off", "text", "json")),
+    Option("access-log", "off", "log a line for each request", choices=("off", "text", "json")),
     MODEL_NAME,
     OPTIONS_FILE,
-    Option("api-keys", "", "the API keys that callers of HTTP and gRPC need, hashed, TOML", metavar="FILE"),
+    Option("api-keys", "", "the keys that authorize callers, hashed, in TOML", metavar="FILE"),
 )
 """Options of this command that are not the server's."""
 

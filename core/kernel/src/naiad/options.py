@@ -61,11 +61,11 @@ def _verbosity(text: str) -> int:
 
 
 LOG_OPTIONS = (
-    Option("log-verbose", 0, "1 logs refused requests and the begin of loads, 2 each request", _verbosity, "LEVEL"),
+    Option("log-verbose", 0, "1: refused requests and the start of loads; 2: each request", _verbosity, "LEVEL"),
     Option("log-info", True, "log what happens", boolean),
     Option("log-warning", True, "log what may go wrong", boolean),
     Option("log-error", True, "log what went wrong", boolean),
-    Option("log-format", "default", "how a line looks", choices=LOG_FORMATS),
+    Option("log-format", "default", "the form of log lines", choices=LOG_FORMATS),
     Option("log-file", "", "append to this file instead of the terminal", metavar="FILE"),
 )
 """The `log-…` options of a server."""

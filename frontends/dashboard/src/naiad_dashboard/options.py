@@ -34,10 +34,10 @@ OPTIONS = (
     Option(
         "dashboard-address",
         "127.0.0.1",
-        "the address to listen on for the dashboard; 0.0.0.0 shows it to other machines",
+        "the address for the dashboard; 0.0.0.0 is every address",
         metavar="ADDRESS",
     ),
-    Option("dashboard-port", DEFAULT_PORT, "the port of the dashboard; 0 takes any free one", port, "PORT"),
+    Option("dashboard-port", DEFAULT_PORT, "the port of the dashboard; 0: any free one", port, "PORT"),
     Option(
         "dashboard-allowed-hosts",
         (),

@@ -28,10 +28,10 @@ LISTENING_OPTIONS = (
     Option(
         "grpc-address",
         "0.0.0.0",  # noqa: S104 - as Triton
-        "the address to listen on for gRPC, or unix:PATH for a unix socket",
+        "the address for gRPC, or unix:PATH for a socket",
         metavar="ADDRESS",
     ),
-    Option("grpc-port", 8001, "the port to listen on for gRPC; 0 takes any free one", _whole(0, 65535), "PORT"),
+    Option("grpc-port", 8001, "the port for gRPC; 0: any free one", _whole(0, 65535), "PORT"),
     Option(
         "grpc-transport",
         "naiad",

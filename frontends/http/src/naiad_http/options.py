@@ -26,10 +26,10 @@ OPTIONS = (
     Option(
         "http-address",
         "0.0.0.0",  # noqa: S104 - as Triton
-        "the address to listen on for HTTP, or unix:PATH for a unix socket",
+        "the address for HTTP, or unix:PATH for a socket",
         metavar="ADDRESS",
     ),
-    Option("http-port", 8000, "the port to listen on for HTTP; 0 takes any free one", port, "PORT"),
+    Option("http-port", 8000, "the port for HTTP; 0: any free one", port, "PORT"),
     Option("reuse-http-port", False, "share the HTTP port with other servers that allow it too", boolean),
     Option("http-max-input-size", 67108864, "the most bytes of an HTTP request's body", positive, "BYTES"),
     Option(
@@ -78,7 +78,7 @@ OPTIONS = (
     Option(
         "http-allow-origin",
         "",
-        "the origin whose pages may call the API from a browser, as https://app.example, or * for every page",
+        "the origin whose pages may call the API from a browser (CORS), as https://app.example, or * for every page",
         allowed_origin,
         "ORIGIN",
     ),

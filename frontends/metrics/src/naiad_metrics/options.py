@@ -12,10 +12,10 @@ OPTIONS = (
     Option(
         "metrics-address",
         "",
-        f"the address to listen on for metrics; that of HTTP unless given, or {_EVERYWHERE} without HTTP",
+        f"the address for metrics; that of HTTP unless given, or {_EVERYWHERE} without HTTP",
         metavar="ADDRESS",
     ),
-    Option("metrics-port", 8002, "the port to listen on for metrics; 0 takes any free one", port, "PORT"),
+    Option("metrics-port", 8002, "the port for metrics; 0: any free one", port, "PORT"),
 )
 """Every option of this frontend."""
 

@@ -15,7 +15,7 @@ def naiad_options() -> "Sequence[Option]":
     """Whether requests are explained."""
     from naiad.options import Option, boolean
 
-    return [Option("allow-explain", False, "answer requests that ask for it with their timeline", boolean)]
+    return [Option("allow-explain", False, "let requests ask for their timeline", boolean)]
 
 
 @hookimpl

@@ -15,7 +15,7 @@ def naiad_options() -> "Sequence[Option]":
     """Where instances live that say nothing about it, and whether models may bring requirements."""
     from naiad.options import Option, boolean
 
-    isolation = "where instances live whose model has no parameter isolation"
+    isolation = "run instances in threads, in a process each, or in one process for each model"
     requirements = "install the requirements.txt beside a model.py into an environment of the model's own"
     return [
         Option("allow-model-requirements", False, requirements, boolean),

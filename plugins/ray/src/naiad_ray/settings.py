@@ -32,7 +32,7 @@ def options_of(values: Mapping[str, Any], declared: tuple[Option, ...]) -> dict[
         option = by_name.get(name)
         if option is None:
             near = get_close_matches(name, by_name, n=1)
-            hint = f"did you mean {near[0]}?" if near else "naiad serve --help lists them"
+            hint = f"did you mean {near[0]}?" if near else "naiad serve --help=all lists them"
             raise InvalidArgumentError(f"options: there is no option {name}; {hint}")
         try:
             if option.repeatable:
