@@ -1,7 +1,9 @@
 """The cache against a real Redis server: what it keeps, who is let in, and what a server does that does not answer."""
 
+import gc
 import logging
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +39,15 @@ def opened(**settings: object) -> Iterator[RedisCache]:
         yield cache
     finally:
         cache.close()
+
+
+@contextmanager
+def collector_off() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def looked_up(cache: RedisCache, key: bytes = KEY) -> list[float] | None:
@@ -282,3 +293,26 @@ def test_keys_are_distinguished_in_the_database(redis_server: RedisServer) -> No
 
     client: redis.Redis = redis_server.client()
     assert set(client.keys()) == {STORED, b"naiad:" + b"K" * 32}
+
+
+@pytest.mark.parametrize("fault", ["without memory", "away"])
+def test_what_a_server_did_not_keep_is_freed_without_the_garbage_collector(
+    start_redis: Start, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    server = start_redis("--maxmemory", "100kb", "--maxmemory-policy", "noeviction")
+    sent: list[weakref.ref[object]] = []
+
+    def encode(_response: CachedResponse) -> memoryview:
+        content = np.zeros(100_000, np.uint8)
+        sent.append(weakref.ref(content))
+        return memoryview(content)
+
+    monkeypatch.setattr("naiad_cache_redis.cache.encode", encode)
+    with opened(port=server.port) as cache, collector_off():
+        looked_up(cache)
+        if fault == "away":
+            server.end()
+        cache.insert(KEY, answer(1))
+        until(lambda: cache.report().failures == 1)
+
+        until(lambda: [content() for content in sent] == [None])

@@ -45,14 +45,14 @@ class FakeRedis:
 class FakePipeline:
     def __init__(self, server: FakeRedis) -> None:
         self.server = server
-        self.waiting: dict[bytes, bytes] = {}
+        self.command_stack: list[tuple[bytes, bytes]] = []
 
     def set(self, key: bytes, value: bytes, ex: int | None) -> None:
-        self.waiting[key] = value
+        self.command_stack.append((key, value))
 
     def execute(self, raise_on_error: bool) -> list[bool]:
-        self.server.values.update(self.waiting)
-        return [True] * len(self.waiting)
+        self.server.values.update(self.command_stack)
+        return [True] * len(self.command_stack)
 
 
 class Lookups:

@@ -46,6 +46,7 @@ class BatchingWorker:
         items = [item for item in items if item is not _END]
         if items:
             self._guarded(lambda: self._work(items))
+            items.clear()  # the frames of an error may live on in a cycle
         return not last
 
     def _take(self) -> list[Any]:

@@ -130,20 +130,24 @@ class RedisCache:
     def _sent(self, insertions: Sequence[tuple[bytes, CachedResponse]]) -> Sequence[Any] | None:
         """The answer of the server to each response that can be encoded; None where it fails."""
         pipeline = self._client.pipeline(transaction=False)
-        encoded = 0
-        for key, response in insertions:
-            try:
-                pipeline.set(_PREFIX + key, encode(response), ex=self._ttl)
-                encoded += 1
-            except Exception as error:  # noqa: BLE001 - one response that cannot be encoded is not kept, others are
-                self._refusals.warning("a response for Redis at %s cannot be encoded: %r", self._where, error)
-        if not encoded:
+        commands = pipeline.command_stack
+        self._encode_into(pipeline, insertions)
+        if not commands:
             return ()
         answers: Sequence[Any] | None = self._exchange(lambda: pipeline.execute(raise_on_error=False))
-        refused = [answer for answer in answers or () if isinstance(answer, Exception)]
+        commands.clear()  # the frames of an error that redis-py has kept in a cycle refer to them
+        # the traceback of an error holds the list of answers with this very error, and all values that were sent
+        refused = [answer.with_traceback(None) for answer in answers or () if isinstance(answer, Exception)]
         if refused:
             self._refusals.warning("Redis at %s did not keep a response: %s", self._where, refused[0])
         return answers
+
+    def _encode_into(self, pipeline: Any, insertions: Sequence[tuple[bytes, CachedResponse]]) -> None:
+        for key, response in insertions:
+            try:
+                pipeline.set(_PREFIX + key, encode(response), ex=self._ttl)
+            except Exception as error:  # noqa: BLE001 - one response that cannot be encoded is not kept, others are
+                self._refusals.warning("a response for Redis at %s cannot be encoded: %r", self._where, error)
 
     def _decoded(self, value: bytes) -> CachedResponse | None:
         try:
