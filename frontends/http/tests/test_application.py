@@ -9,7 +9,7 @@ import pytest
 
 from naiad.errors import QueueFullError
 from naiad.reports import ServerMetadata
-from naiad_http.application import make_application, operations
+from naiad_http.application import make_application, operations, paths_elsewhere
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 from naiad_http.route_table import RouteTable
@@ -64,7 +64,7 @@ def ask(make_context, fake_server):
         restrictions = Restrictions(rules)
         request_heads = RequestHeadReader("^x-", restrictions)
         every = operations(fake_server, limit, lambda: False)
-        application = make_application(every, make_context(limit), request_heads, restrictions)
+        application = make_application(every, make_context(limit), request_heads, restrictions, {})
 
         async def run():
             await asyncio.wait_for(application(exchange.scope, exchange.receive, exchange.send), 20)
@@ -230,3 +230,16 @@ def test_a_405_names_every_method_of_its_path_with_and_without_a_body(ask, fake_
         assert (by_routes.status, by_head.status) == (405, 405), path
         assert set(by_routes.headers["allow"].split(", ")) == allowed, path
         assert set(dict(by_head.headers)["Allow"].split(", ")) == allowed, path
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"metrics-port": 8002, "allow-metrics": True}, "metrics have a port of their own: GET /metrics at port 8002"),
+        ({"metrics-port": 0, "allow-metrics": True}, "at a free port, which the log names"),
+        ({"metrics-port": 8002, "allow-metrics": False}, "no metrics, because of --allow-metrics=false"),
+        ({}, "no metrics; they come with naiad-metrics"),
+    ],
+)
+def test_the_404_of_metrics_says_where_they_are(settings, message):
+    assert message in paths_elsewhere(settings)["/metrics"]

@@ -72,7 +72,7 @@ def talk(make_context, fake_server):
             restrictions = Restrictions(rules)
             request_heads = RequestHeadReader("", restrictions)
             every = operations(fake_server, 1_000_000, lambda: False)
-            application = make_application(every, make_context(), request_heads, restrictions)
+            application = make_application(every, make_context(), request_heads, restrictions, {})
             exchange = Exchange(application, action, dict(document), list(headers), method)
             await exchange.settle()
             await script(exchange, fake_server.calls[0] if fake_server.calls else None)

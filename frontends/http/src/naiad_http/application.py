@@ -1,6 +1,7 @@
 """ASGI application of the frontend: the inference applications, and starlette's router for all other routes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -33,16 +34,20 @@ if TYPE_CHECKING:
 
 
 def make_application(
-    every: Sequence[Operation], context: ConnectionContext, request_heads: RequestHeadReader, restrictions: Restrictions
+    every: Sequence[Operation],
+    context: ConnectionContext,
+    request_heads: RequestHeadReader,
+    restrictions: Restrictions,
+    elsewhere: Mapping[str, str],
 ) -> ASGIApp:
-    """The ASGI application of inference and of these operations."""
+    """The ASGI application of inference and of these operations; `elsewhere` are the messages of paths it has not."""
     paths = {each.path: [other for other in every if other.path == each.path] for each in every}
     router = Starlette(
         routes=[_route(path, same, restrictions) for path, same in paths.items()],
         exception_handlers={
             NaiadError: _on_error,
             HttpError: _on_error,
-            HTTPException: _on_starlette_error,
+            HTTPException: partial(_on_starlette_error, elsewhere),
         },
     )
     router.router.redirect_slashes = False
@@ -55,6 +60,18 @@ def make_application(
         await app(scope, receive, send)
 
     return application
+
+
+def paths_elsewhere(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The messages for paths that other servers have at the port of HTTP, and this one has not: `/metrics`."""
+    if "metrics-port" not in settings:
+        where = "this server has no metrics; they come with naiad-metrics"
+    elif not settings["allow-metrics"]:
+        where = "this server has no metrics, because of --allow-metrics=false"
+    else:
+        port = f"port {settings['metrics-port']}" if settings["metrics-port"] else "a free port, which the log names"
+        where = f"metrics have a port of their own: GET /metrics at {port} (--metrics-port)"
+    return {"/metrics": f"Not Found: {where}"}
 
 
 def operations(
@@ -105,11 +122,11 @@ async def _on_error(_request: Request, error: Exception) -> Response:
     return _response(error_response(error) if isinstance(error, NaiadError | HttpError) else unexpected(error))
 
 
-async def _on_starlette_error(_request: Request, error: Exception) -> Response:
+async def _on_starlette_error(elsewhere: Mapping[str, str], request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         return _response(unexpected(error))
     if error.status_code == 404:
-        return _response(error_response(HttpError(404, NOT_FOUND)))
+        return _response(error_response(HttpError(404, elsewhere.get(request.url.path, NOT_FOUND))))
     headers = tuple((error.headers or {}).items())
     if error.status_code == 405:
         return _response(error_response(not_allowed((error.headers or {}).get("Allow", "").split(", "))))

@@ -10,6 +10,7 @@ import pytest
     [
         ("GET", "/v3", 404, "Not Found"),
         ("GET", "/v2/", 404, "Not Found"),
+        ("GET", "/metrics", 404, "naiad-metrics"),
         ("GET", "/v2/models/add_sub/versions/x", 404, "Not Found"),
         ("GET", "/v2/models/add_sub/versions/x/ready", 404, "Not Found"),
         ("POST", "/v2/models/add_sub/versions/x/infer", 404, "Not Found"),
