@@ -200,6 +200,11 @@ def test_all_mistakes_are_reported_at_once_with_position_path_and_hint():
             "expected a key, found '0'; write several values in brackets, as dims: [4, 8]",
         ),
         (
+            "max_batch_size: 8,5",
+            (1, 19),
+            "expected a key, found '5'; 'max_batch_size' takes one value",
+        ),
+        (
             '{"name": "m"}',
             (1, 1),
             "expected a key, found '{'; this is not JSON: write name: \"m\", without outer braces and quoted keys",

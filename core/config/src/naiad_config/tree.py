@@ -71,9 +71,9 @@ class _Reader:
     def _entries(self, closing: str, depth: int) -> tuple[Entry, ...]:
         if depth > DEEPEST:
             raise self._error(f"messages are nested deeper than {DEEPEST} levels")
-        entries = []
+        entries: list[Entry] = []
         while not self._at_end(closing):
-            entries.append(self._entry(depth, closing))
+            entries.append(self._entry(depth, closing, entries[-1].key if entries else ""))
             if self._now.text in (",", ";") and self._now.kind == "mark":
                 self._position += 1
         return tuple(entries)
@@ -90,10 +90,10 @@ class _Reader:
             return True
         return False
 
-    def _entry(self, depth: int, closing: str) -> Entry:
+    def _entry(self, depth: int, closing: str, previous: str) -> Entry:
         key = self._take()
         if key.kind != "word":
-            raise self._source.error(f"expected a key, found {_shown(key)}{self._hint(key, closing)}", key)
+            raise self._source.error(f"expected a key, found {_shown(key)}{self._hint(key, closing, previous)}", key)
         colon = self._skip(":")
         if self._now.kind == "mark" and self._now.text == "[":
             return Entry(key.text, self._source.position(key), self._list(colon, depth), listed=True)
@@ -101,8 +101,11 @@ class _Reader:
             raise self._error(f"expected ':' or '{{' after the key '{key.text}', found {_shown(self._now)}")
         return Entry(key.text, self._source.position(key), (self._value(depth),), listed=False)
 
-    def _hint(self, key: Token, closing: str) -> str:
-        """The message that is still open, where another bracket closes it, or the list that lacks its brackets."""
+    def _hint(self, key: Token, closing: str, previous: str) -> str:
+        """The message that is still open, where another bracket closes it, or the list that lacks its brackets.
+
+        `previous` is the key before the token that is no key.
+        """
         if closing and key.kind == "mark" and key.text in "}]>":
             opening = _opening(self._tokens[: self._position - 1])
             if opening is None:
@@ -110,7 +113,9 @@ class _Reader:
             line, column = self._source.position(opening)
             return f": the '{opening.text}' of {line}:{column} is still open; close it with '{closing}'"
         if self._position > 1 and self._tokens[self._position - 2].text == "," and key.kind in ("number", "string"):
-            return "; write several values in brackets, as dims: [4, 8]"
+            if previous in _lists():
+                return "; write several values in brackets, as dims: [4, 8]"
+            return f"; '{previous}' takes one value"
         return _other_language(self._tokens, self._position - 1)
 
     def _list(self, colon: bool, depth: int) -> tuple[Leaf | Branch, ...]:
@@ -186,6 +191,25 @@ class _Reader:
 
     def _error(self, message: str) -> ConfigError:
         return self._source.error(message, self._now)
+
+
+def _lists() -> set[str]:
+    """The keys that take a list of values in some message."""
+    from naiad_config.fields import specs  # the parser needs the messages for this hint alone
+    from naiad_config.model import ModelConfig
+
+    names: set[str] = set()
+    seen: set[type] = set()
+    messages: list[type] = [ModelConfig]
+    while messages:
+        message = messages.pop()
+        if message in seen:
+            continue
+        seen.add(message)
+        for spec in specs(message).values():
+            names |= {spec.name} if spec.cardinality == "repeated" else set()
+            messages += [spec.type] if spec.is_message else []
+    return names
 
 
 def _other_language(tokens: Sequence[Token], position: int) -> str:
