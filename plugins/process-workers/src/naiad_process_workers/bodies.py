@@ -9,7 +9,6 @@ import threading
 from asyncio import AbstractEventLoop, get_running_loop
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Protocol
 from weakref import WeakSet, WeakValueDictionary, ref
 
@@ -65,9 +64,11 @@ class BodyArenas:
     def collect(self) -> None:
         """Take the blocks back whose bodies are gone."""
         blocks: list[tuple[int, int]] = []
-        with suppress(IndexError):  # another thread may take the rest
+        try:
             while self._freed:
                 blocks.append(self._freed.popleft())
+        except IndexError:  # another thread has taken the rest
+            pass
         if blocks and self._arenas.free(blocks):
             for reader in list(self._readers):
                 reader.retire_closed()

@@ -55,10 +55,11 @@ class Memory:
     def _lent_bytes(self, number: int, offset: int, size: int) -> np.ndarray:
         """The bytes of an array that the other process has; read-only. Raises LinkBrokenError if it has none there."""
         with self._lock:
-            arrays = self.lent.get((number, offset), ())
-            array = next((each for each in arrays if each.nbytes >= size), None)
-        if array is None:
-            raise LinkBrokenError(f"a block of {size} bytes at {offset} of arena {number} was not lent")
+            for array in self.lent.get((number, offset), ()):
+                if array.nbytes >= size:
+                    break
+            else:
+                raise LinkBrokenError(f"a block of {size} bytes at {offset} of arena {number} was not lent")
         content = array.reshape(-1).view(np.uint8)[:size]
         content.flags.writeable = False
         self.read.free((number, offset), size)
@@ -236,10 +237,15 @@ class Connection:
             elif frame.kind == RETIRED:
                 memory.read.retire(frame.number)
             elif frame.kind == FREED:
-                blocks = list(_BLOCK.iter_unpack(frame.body))
-                returned = [memory.returned(block) for block in blocks if block[0] >= FIRST_SHARED]
-                retired = memory.own.free(block for block in blocks if block[0] < FIRST_SHARED)
-                if retired or any(returned):
+                own: list[tuple[int, int]] = []
+                has_large = False
+                for block in _BLOCK.iter_unpack(frame.body):
+                    if block[0] < FIRST_SHARED:
+                        own.append(block)
+                    elif memory.returned(block):
+                        has_large = True
+                retired = memory.own.free(own) if own else ()
+                if retired or has_large:
                     self._retire(retired)
             else:
                 return False
@@ -258,9 +264,11 @@ class Connection:
         """The body of a frame that gives back the blocks whose arrays are gone; empty without any."""
         freed = self.memory.read.freed
         blocks: list[bytes] = []
-        with suppress(IndexError):  # the garbage collector may send amid this, and take the rest
+        try:
             while freed:
                 blocks.append(_BLOCK.pack(*freed.popleft()))
+        except IndexError:  # the garbage collector sent amid this, and took the rest
+            pass
         return b"".join(blocks)
 
     def _send_now(self, content: bytes) -> None:
