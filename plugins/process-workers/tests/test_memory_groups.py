@@ -2,6 +2,9 @@
 
 import errno
 import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -79,26 +82,97 @@ def test_a_group_that_is_not_delegated_stays_as_it_is(
     ]
 
 
-@pytest.mark.parametrize(("others", "is_possible"), [([os.getppid()], True), ([os.getppid(), 99999999], False)])
-def test_the_processes_of_a_group_move_below_it_with_the_server_if_it_descends_from_them(
-    tmp_path: Path, membership: Path, monkeypatch: pytest.MonkeyPatch, others: list[int], is_possible: bool
-) -> None:
-    processes = [os.getpid(), *others]
-    own = group_at(tmp_path / "tree" / "service" / "server", enabled="", processes="\n".join(map(str, processes)))
-    moved = []
+class GroupWithProcesses:
+    """Writes as the system takes them: processes move to the group below, and limits need a group without any.
 
-    def write(path: Path, text: str) -> None:
-        if path == own / "naiad" / "cgroup.procs":
-            moved.append(int(text))
-        elif path.name == "cgroup.subtree_control" and len(moved) < len(processes):
+    `starts` are processes that come when the others have moved; `ended` can no longer move.
+    """
+
+    def __init__(self, own: Path, processes: Sequence[int], starts: Sequence[int] = (), ended: int = 0) -> None:
+        self.moved: list[int] = []
+        self._own, self._inside, self._starts, self._ended = own, list(processes), list(starts), ended
+        self._show()
+
+    def write(self, path: Path, text: str) -> None:
+        if path == self._own / "naiad" / "cgroup.procs":
+            self._inside.remove(int(text))
+            if int(text) == self._ended:
+                raise ProcessLookupError
+            self.moved.append(int(text))
+            if not self._inside:
+                self._inside, self._starts = self._starts, []
+            self._show()
+        elif path.name == "cgroup.subtree_control" and self._inside:
             raise OSError(errno.EBUSY, "the group has processes")
         else:
             path.write_text(text)
 
-    monkeypatch.setattr(module, "_write", write)
+    def _show(self) -> None:
+        (self._own / "cgroup.procs").write_text("\n".join(map(str, self._inside)))
 
-    assert (memory_groups(tmp_path / "tree", membership, is_root=False) is not None) == is_possible
-    assert moved == (processes if is_possible else [])
+
+@pytest.fixture
+def own_group(tmp_path: Path) -> Path:
+    """The group of the server, which limits no memory yet."""
+    return group_at(tmp_path / "tree" / "service" / "server", enabled="")
+
+
+@pytest.fixture
+def child() -> Iterator[int]:
+    """A process that this one has started."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process.pid
+        process.kill()
+
+
+@pytest.fixture
+def stranger() -> Iterator[int]:
+    """A process that neither descends from this one nor the other way round."""
+    output = subprocess.run(["sh", "-c", "sleep 60 >&- & echo $!"], stdout=subprocess.PIPE, check=True).stdout
+    yield int(output)
+    os.kill(int(output), signal.SIGKILL)
+
+
+def test_the_processes_of_a_group_move_below_it_with_the_server_if_it_descends_from_them_or_they_from_it(
+    tmp_path: Path, membership: Path, own_group: Path, child: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = [os.getppid(), os.getpid(), child]
+    group = GroupWithProcesses(own_group, processes)
+    monkeypatch.setattr(module, "_write", group.write)
+
+    assert memory_groups(tmp_path / "tree", membership, is_root=False) is not None
+    assert group.moved == processes
+
+
+def test_a_group_with_the_process_of_another_service_stays_as_it_is(
+    tmp_path: Path, membership: Path, own_group: Path, stranger: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = GroupWithProcesses(own_group, [os.getpid(), stranger])
+    monkeypatch.setattr(module, "_write", group.write)
+
+    assert memory_groups(tmp_path / "tree", membership, is_root=False) is None
+    assert group.moved == []
+
+
+def test_a_process_that_starts_while_the_others_move_is_moved_too(
+    tmp_path: Path, membership: Path, own_group: Path, child: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = GroupWithProcesses(own_group, [os.getpid()], starts=[child])
+    monkeypatch.setattr(module, "_write", group.write)
+
+    assert memory_groups(tmp_path / "tree", membership, is_root=False) is not None
+    assert group.moved == [os.getpid(), child]
+
+
+def test_a_process_that_ends_before_it_moves_is_passed_over(
+    tmp_path: Path, membership: Path, own_group: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = 99999999
+    group = GroupWithProcesses(own_group, [ended, os.getpid()], ended=ended)
+    monkeypatch.setattr(module, "_write", group.write)
+
+    assert memory_groups(tmp_path / "tree", membership, is_root=False) is not None
+    assert group.moved == [os.getpid()]
 
 
 def test_a_group_that_was_left_behind_under_the_own_process_id_is_passed_over(tmp_path: Path, membership: Path) -> None:

@@ -8,7 +8,7 @@ systemd marks as delegated, or the topmost that the server sees, as in a contain
 
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -20,6 +20,7 @@ _LEAF = "naiad"
 """The group that the server itself moves to."""
 
 _SECONDS_TO_EMPTY = 2.0
+_ATTEMPTS = 20
 _numbers = count(1)
 
 
@@ -122,35 +123,36 @@ def _enable(base: Path) -> bool:
     """Let groups below this one limit memory.
 
     A group whose children have limits may have no processes. Those in it move to a group below if each is this server's
-    or one that it descends from, such as its supervisor or the init of a container.
+    own or a descendant, or one that it descends from, such as its supervisor or the init of a container.
     """
     control = base / "cgroup.subtree_control"
     if "memory" in _read(control).split():
         return True
-    try:
-        _write(control, "+memory")
-    except OSError:
+    for _ in range(_ATTEMPTS):  # other models start processes meanwhile, and processes end
+        with suppress(OSError):
+            _write(control, "+memory")
+            return True
         processes = [int(each) for each in _read(base / "cgroup.procs").split()]
-        if not _are_own(processes):
+        if not all(map(_is_own, processes)):
             return False
         leaf = base / _LEAF
         leaf.mkdir(exist_ok=True)
         for process in processes:
-            _write(leaf / "cgroup.procs", str(process))
-        _write(control, "+memory")
-    return True
+            with suppress(ProcessLookupError):
+                _write(leaf / "cgroup.procs", str(process))
+    return False
 
 
-def _are_own(processes: Collection[int]) -> bool:
-    """Whether these are this process, children of it, and those that it descends from."""
-    own = {os.getpid()}
-    for task in Path("/proc/self/task").iterdir():
-        own |= set(map(int, _read(task / "children").split()))
-    parent = os.getppid()
-    while parent:
-        own.add(parent)
-        parent = _parent_of(parent)
-    return own.issuperset(processes)
+def _is_own(process: int) -> bool:
+    """Whether that is this process, one that it descends from or that descends from it, or has ended."""
+    return os.getpid() in _ancestry(process) or process in _ancestry(os.getpid()) or not _is_alive(process)
+
+
+def _ancestry(process: int) -> Iterator[int]:
+    """A process, the one that started it, and so on."""
+    while process:
+        yield process
+        process = _parent_of(process)
 
 
 def _parent_of(process: int) -> int:
