@@ -47,6 +47,18 @@ def test_a_message_is_read_the_same_whether_it_was_expected_or_not(decoder, plai
 
 
 @pytest.mark.parametrize("expected", [False, True])
+@pytest.mark.parametrize("request_id", ["", "7"])
+def test_a_short_message_that_came_in_several_parts_is_read_like_any_other(decoder, plain, request_id, expected):
+    if expected:
+        decoder.decode(plain("first"))
+
+    request, _ = decoder.decode(bytearray(plain(request_id)))
+
+    assert request.id == request_id
+    assert request.inputs["X"].array.tolist() == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("expected", [False, True])
 def test_tensors_are_aligned_views_on_the_message_wherever_that_can_be(decoder, plain, expected):
     if expected:
         decoder.decode(plain("id"))

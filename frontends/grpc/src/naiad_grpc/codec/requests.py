@@ -46,10 +46,13 @@ class Decoder:
 
         Raises InvalidArgumentError, NotFoundError for an unknown shared memory region, or UnsupportedError.
         """
-        if len(message) > _LONGEST_COMPARED:  # perhaps a bytearray, which is no key
+        if len(message) > _LONGEST_COMPARED:
             return self._decode_any(message)
-        # a name longer than 127 bytes gives a key that is not the name, which works as well
-        expected = self._expected.get(message[: message[1] + 2]) if len(message) > 1 else None
+        try:
+            # a name longer than 127 bytes gives a key that is not the name, which works as well
+            expected = self._expected.get(message[: message[1] + 2]) if len(message) > 1 else None
+        except TypeError:  # a bytearray, which is no key: the message came in several DATA frames
+            return self._decode_any(message)
         if expected is not None:
             before_id, after_id, template = expected
             request = _as_expected(message, before_id, after_id, template)
