@@ -29,8 +29,8 @@ _OVERLAYS = DEPLOY / "kubernetes" / "overlays"
 (KEDA,) = yaml.safe_load((_OVERLAYS / "keda" / "scaled-object.yaml").read_text())["spec"]["triggers"]
 (HPA,) = yaml.safe_load((_OVERLAYS / "autoscaled" / "horizontal-pod-autoscaler.yaml").read_text())["spec"]["metrics"]
 QUERIES |= {"KEDA": KEDA["metadata"]["query"], "HPA": HPA["pods"]["metric"]["name"]}
-OF_PROMETHEUS = {"namespace", "pod"}
-"""Labels that Prometheus adds to what it reads of a pod."""
+OF_PROMETHEUS = {"namespace", "pod", "job", "instance"}
+"""Labels that Prometheus adds to what it reads; a label of the server with such a name gets `exported_` in front."""
 MODEL = """
 from naiad_custom import FP32, Array, model
 
@@ -53,7 +53,7 @@ _BY = re.compile(r"by \(([^)]*)\)")
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """Each exported metric with the names of its labels, of a server that has answered a request and refused one."""
+    """Each metric with its labels as Prometheus stores them, of a server that has answered a request."""
     repository = tmp_path_factory.mktemp("models")
     file = repository / "same" / "1" / "model.py"
     file.parent.mkdir(parents=True)
@@ -79,7 +79,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     names: dict[str, set[str]] = {}
     for line in lines:
         metric, labels = re.match(r"(\w+)(?:\{(.*)\})? ", line).groups()  # type: ignore[union-attr]
-        names.setdefault(metric, set()).update(re.findall(r'(\w+)="', labels or ""))
+        read = re.findall(r'(\w+)="', labels or "")
+        names.setdefault(metric, set()).update(f"exported_{each}" if each in OF_PROMETHEUS else each for each in read)
     return names
 
 

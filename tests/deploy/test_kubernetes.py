@@ -1,6 +1,7 @@
 """The manifests of deploy/kubernetes against the schemas of Kubernetes, and against the server that they start."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -204,6 +205,16 @@ def test_the_ports_of_services_monitors_and_probes_are_the_containers() -> None:
     assert targets <= ports
     assert {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]} <= ports
     assert {probe["httpGet"]["port"] for probe in probes} <= ports
+
+
+def test_the_monitor_gives_its_targets_the_job_of_the_alerts() -> None:
+    monitor = yaml.safe_load((FOLDER / "overlays" / "cpu" / "pod-monitor.yaml").read_text())
+    (deployment,) = (document for path, document in documents(FOLDER / "base") if document["kind"] == "Deployment")
+    alerts = (FOLDER.parent / "prometheus" / "alerts.yaml").read_text()
+
+    job = deployment["spec"]["template"]["metadata"]["labels"][monitor["spec"]["jobLabel"]]
+
+    assert set(re.findall(r'job="([^"]*)"', alerts)) == {job}
 
 
 def test_only_readiness_waits_for_models() -> None:
