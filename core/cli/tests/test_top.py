@@ -19,6 +19,8 @@ nv_inference_count{model="add",version="1"} %d
 nv_inference_exec_count{model="add",version="1"} %d
 naiad_queue_depth{model="add",version="1"} 3
 naiad_requests_in_flight{model="add",version="1"} 5
+naiad_instance_busy_seconds{model="add",version="1",instance="add_0"} 61.25
+naiad_instance_busy_seconds{model="add",version="1",instance="add_1"} 2
 naiad_request_duration_seconds_bucket{model="add",version="1",le="0.001"} %d
 naiad_request_duration_seconds_bucket{model="add",version="1",le="0.01"} %d
 naiad_request_duration_seconds_bucket{model="add",version="1",le="+Inf"} %d
@@ -99,13 +101,20 @@ def test_in_a_pipe_it_is_one_table(url: str, path: str, capsys: pytest.CaptureFi
     assert head[:4] == ["Model", "Version", "State", "Req/s"]
     assert row[:3] == ["add", "1", "READY"]
     assert row[4:9] == ["1.00", "9.82", "4.00", "3", "5"]
+    assert (head[9], row[9]) == ("Busy s", "61.2")  # of the instance that has executed longest
 
 
 def test_json_is_for_programs(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["top", "--url", url, "--metrics-url", url, "--interval", "0.1", "--json"])
 
     (row,) = json.loads(capsys.readouterr().out)
-    assert (row["name"], row["state"], row["queued"], row["p50"]) == ("add", "READY", 3, pytest.approx(1.0))
+    assert (row["name"], row["state"], row["queued"], row["busy"], row["p50"]) == (
+        "add",
+        "READY",
+        3,
+        61.25,
+        pytest.approx(1.0),
+    )
 
 
 def test_metrics_that_are_not_there_are_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from naiad_cli.parser import Parser, Subparsers, UsageError
 from naiad_cli.tables import add_json_option, drawn_table, print_json, print_table
 from naiad_cli.top_figures import Counters, Figures, Version, figures_between, read_metrics
 
-_COLUMNS = ("Model", "Version", "State", "Req/s", "p50 ms", "p99 ms", "Batch", "Queue", "In flight", "Err/s")
+_COLUMNS = ("Model", "Version", "State", "Req/s", "p50 ms", "p99 ms", "Batch", "Queue", "In flight", "Busy s", "Err/s")
 _METRICS_PORT = 8002
 
 Rows = Mapping[Version, tuple[str, Figures | None]]
@@ -28,7 +28,8 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     parser = subparsers.add_parser(
         "top",
         description="The models of a running server, again every few seconds until Ctrl-C: requests and errors per "
-        "second, latencies, batch sizes and queues. It reads the metrics, which come with naiad-metrics.",
+        "second, latencies, batch sizes, queues and how long an execution has run. It reads the metrics, which come "
+        "with naiad-metrics.",
     )
     add_server_options(parser)
     parser.add_argument(
@@ -117,7 +118,7 @@ def _states(client: Client) -> dict[Version, str]:
 def _cells(rows: Rows) -> list[tuple[str, ...]]:
     cells = []
     for (name, version), (state, figures) in rows.items():
-        numbers: tuple[str, ...] = ("",) * 7
+        numbers: tuple[str, ...] = ("",) * 8
         if figures is not None:
             numbers = (
                 f"{figures.rate:.1f}",
@@ -126,6 +127,7 @@ def _cells(rows: Rows) -> list[tuple[str, ...]]:
                 _shown(figures.mean_batch),
                 str(figures.queued),
                 str(figures.in_flight),
+                f"{figures.busy:.1f}",
                 f"{figures.errors:.1f}",
             )
         cells.append((name, version, state, *numbers))

@@ -10,6 +10,7 @@ _SAMPLE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 _DURATION = "naiad_request_duration_seconds_bucket"
+_BUSY = "naiad_instance_busy_seconds"
 
 Version = tuple[str, str]
 """A model's name and its version."""
@@ -25,18 +26,23 @@ class Counters:
     executions: float = 0.0
     queued: float = 0.0
     in_flight: float = 0.0
+    busy: float = 0.0
     buckets: dict[float, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One version between two readings: requests and errors per second, quantiles in ms; NaN without requests."""
+    """One version between two readings: requests and errors per second, quantiles in ms; NaN without requests.
+
+    `busy` is for how many seconds the longest execution has run.
+    """
 
     rate: float
     p50: float
     p99: float
     queued: int
     in_flight: int
+    busy: float
     errors: float
     mean_batch: float
 
@@ -52,11 +58,11 @@ _FIELDS: Mapping[str, str] = {
 
 
 def read_metrics(text: str) -> dict[Version, Counters]:
-    """The counters of each version in a metrics page; samples that differ in other labels are added up."""
+    """The counters of each version in a metrics page: sums of its samples, of `busy` the largest."""
     versions: dict[Version, Counters] = defaultdict(Counters)
     for line in text.splitlines():
         sample = _SAMPLE.match(line)
-        if sample is None or (sample[1] not in _FIELDS and sample[1] != _DURATION):
+        if sample is None or (sample[1] not in _FIELDS and sample[1] not in (_DURATION, _BUSY)):
             continue
         labels = {name: _unescaped(value) for name, value in _LABEL.findall(sample[2] or "")}
         if "model" not in labels:
@@ -66,6 +72,8 @@ def read_metrics(text: str) -> dict[Version, Counters]:
         if sample[1] == _DURATION:
             bound = float(labels["le"])
             counters.buckets[bound] = counters.buckets.get(bound, 0.0) + value
+        elif sample[1] == _BUSY:
+            counters.busy = max(counters.busy, value)
         else:
             name = _FIELDS[sample[1]]
             setattr(counters, name, getattr(counters, name) + value)
@@ -84,6 +92,7 @@ def figures_between(before: Counters, after: Counters, seconds: float) -> Figure
         p99=quantile(counts, 0.99) * 1e3,
         queued=int(after.queued),
         in_flight=int(after.in_flight),
+        busy=after.busy,
         errors=(after.failed - before.failed) / seconds,
         mean_batch=(after.items - before.items) / executions if executions else math.nan,
     )
