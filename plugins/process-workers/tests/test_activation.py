@@ -35,8 +35,9 @@ def test_scripts_change_variables_in_the_order_of_their_names(tmp_path: Path) ->
     assert variables["PATH"] == VARIABLES["PATH"]
 
 
-def test_scripts_that_fail_are_refused_with_what_they_print(tmp_path: Path) -> None:
-    script(tmp_path, "package.sh", "echo no licence; exit 3")
+@pytest.mark.parametrize(("text", "said"), [("echo no licence; exit 3", "last:\nno licence"), ("exit 3", "nothing")])
+def test_scripts_that_fail_are_refused_with_what_they_print(tmp_path: Path, text: str, said: str) -> None:
+    script(tmp_path, "package.sh", text)
 
-    with pytest.raises(InvalidArgumentError, match=r"activate\.d ended with exit code 3 and said last:\nno licence"):
+    with pytest.raises(InvalidArgumentError, match=rf"activate\.d ended with exit code 3 and said {said}"):
         activated(tmp_path, VARIABLES)

@@ -11,7 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from naiad.backend import ModelContext
 from naiad.errors import NaiadError
+from naiad_config.text import parse_text
+from naiad_process_workers.messages import Kind
+from naiad_process_workers.process import Environment, Limits, ModelProcess
 
 from .conftest import TENSORS, Serve, Write
 
@@ -219,3 +223,14 @@ def test_an_environment_without_numpy_is_refused_with_the_reason(write: Write, s
 
     with pytest.raises(NaiadError, match=r"cannot run it: ModuleNotFoundError.*numpy"), served(model):
         pass
+
+
+def test_the_reason_is_known_of_a_process_that_ended_before_its_first_step(tmp_path: Path) -> None:
+    folder = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    context = ModelContext(parse_text('name: "m"'), 1, tmp_path, tmp_path)
+    process = ModelProcess(context, Environment(str(folder / "bin" / "python"), None), Limits())
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+    with pytest.raises(NaiadError, match="cannot run it: ModuleNotFoundError"):
+        process.step(Kind.CLOSE)

@@ -6,7 +6,7 @@ from pathlib import Path
 from shutil import which
 
 from naiad.errors import InvalidArgumentError
-from naiad_process_workers.programs import last_lines
+from naiad_process_workers.programs import describe_failure, last_lines
 
 _SCRIPTS = "etc/conda/activate.d"
 _RUN_SCRIPTS = 'for script in "$CONDA_PREFIX"/' + _SCRIPTS + '/*.sh; do . "$script" >&2; done; exec env -0'
@@ -31,8 +31,8 @@ def activated(root: Path, variables: Mapping[str, str]) -> dict[str, str]:
         raise InvalidArgumentError(f"the environment '{root}' cannot be activated: {error}") from error
     if ran.returncode:
         raise InvalidArgumentError(
-            f"the environment '{root}' cannot be activated: its scripts in {_SCRIPTS} ended with exit code "
-            f"{ran.returncode} and said last:\n{last_lines(ran.stderr)}"
+            f"the environment '{root}' cannot be activated: its scripts in {_SCRIPTS} "
+            + describe_failure(ran.returncode, last_lines(ran.stderr))
         )
     pairs = ran.stdout.decode("utf-8", "surrogateescape").split("\0")
     return dict(pair.split("=", 1) for pair in pairs if "=" in pair)

@@ -175,7 +175,8 @@ class ModelProcess:
         limit = self.limits.startup
         work.socket.settimeout(limit or None)
         try:
-            work.send(kind, self._count, encoder.body())
+            with suppress(LinkClosedError):  # the process has ended, and may have said why
+                work.send(kind, self._count, encoder.body())
             frame = self._next(work, Kind.DONE, Kind.FAILED)
         except TimeoutError:
             self.kill(f"it took longer than {limit:g} s to start (startup_timeout)")

@@ -28,3 +28,8 @@ def run(command: Sequence[str], variables: Mapping[str, str], lock: int, folder:
 def last_lines(output: bytes) -> str:
     """The last lines of what a program printed."""
     return "\n".join(output.decode("utf-8", "replace").strip().splitlines()[-_LAST_LINES:])
+
+
+def describe_failure(code: int, last: str) -> str:
+    """How a program failed: its exit code, and the lines that it printed last."""
+    return f"ended with exit code {code} and said " + (f"last:\n{last}" if last else "nothing")

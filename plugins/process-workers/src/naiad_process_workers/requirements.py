@@ -15,7 +15,7 @@ from time import monotonic
 from naiad.backend import BackendTraits, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad_process_workers.environment_cache import cached_environment
-from naiad_process_workers.programs import run
+from naiad_process_workers.programs import describe_failure, run
 
 REQUIREMENTS = "requirements.txt"
 _INCLUDED = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)(?:\s+|=|(?=\S))(\S+)", re.MULTILINE)
@@ -69,8 +69,8 @@ def _build(folder: Path, lock: int, file: Path, model: str, variables: dict[str,
         code, last = run(command, variables, lock, file.parent)
         if code:
             raise InvalidArgumentError(
-                f"no environment can be built from '{file}' of model '{model}': {installer} ended with exit code "
-                f"{code} and said last:\n{last}"
+                f"no environment can be built from '{file}' of model '{model}': {installer} "
+                + describe_failure(code, last)
             )
     _logger.info("the environment of model '%s' was built in %.1f s: '%s'", model, monotonic() - began, folder)
 
