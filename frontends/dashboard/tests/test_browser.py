@@ -284,6 +284,18 @@ def test_200_models_are_filtered_by_keyboard_on_a_phone_in_the_dark(start_server
     assert page.locator("#answer").evaluate("answer => answer.scrollWidth <= answer.clientWidth")
 
 
+def test_the_navigation_has_one_line_on_a_phone(start_server, open_page, tmp_path):
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    server = start_server(**{"dashboard-token-file": str(file)})
+
+    page = open_page(server.url, viewport={"width": 390, "height": 740})
+
+    links = page.get_by_role("navigation").get_by_role("link")
+    expect(links).to_have_text(["Models", "Ensembles", "Slowest requests", "Plugins", "Control"])
+    assert len({box["y"] for box in links.evaluate_all("links => links.map(each => ({y: each.offsetTop}))")}) == 1
+
+
 def test_an_open_page_finds_a_server_that_starts_again(start_server, open_page, backend, models):
     server = start_server()
     page = open_page(server.url, faults=True)

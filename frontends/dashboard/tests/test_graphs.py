@@ -38,10 +38,10 @@ def test_a_graph_that_grows_down_has_each_step_below_those_that_it_needs_and_is_
     y = {(box.label, box.model): box.y for box in down.boxes}
     assert y["IN", ""] < y["first", "first"] < y["second", "second"] < y["OUT", ""] == y["EARLY", ""]
     assert down.width < right.width
-    assert all(box.x > 0 and box.x + 190 < down.width and box.y + 58 < down.height for box in down.boxes)
+    assert all(box.x > 0 and box.x + down.box[0] < down.width and box.y + 58 < down.height for box in down.boxes)
     (passing,) = (arrow for arrow in down.arrows if " L" in arrow.path)
     second = next(box for box in down.boxes if box.model == "second")
-    assert not second.x <= int(passing.path.split(" L")[1].split()[0]) <= second.x + 190
+    assert not second.x <= int(passing.path.split(" L")[1].split()[0]) <= second.x + down.box[0]
 
 
 def test_outputs_stand_where_their_arrows_come_from():

@@ -6,8 +6,10 @@ from itertools import pairwise
 
 from naiad_config import ModelConfig
 
-WIDTH, HEIGHT = 190, 58
+_WIDTH, _HEIGHT = 190, 58
 """The size of a box in the units of the picture."""
+_NARROW = 164
+"""The width of a box of a graph that grows down: two of them fit beside each other on a phone."""
 _EDGE = 12
 
 
@@ -34,10 +36,11 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A drawing of so many units."""
+    """A drawing of so many units, with boxes of the size `box`."""
 
     width: int
     height: int
+    box: tuple[int, int]
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
 
@@ -50,7 +53,9 @@ class _Direction:
     length: int
     breadth: int
     gap: int
-    """Between two layers; between the boxes of one layer it is `_BESIDE`."""
+    """Between two layers."""
+    beside: int
+    """Between the boxes of one layer."""
 
     def at(self, along: int, across: int) -> tuple[int, int]:
         """The x and y of a point."""
@@ -62,9 +67,8 @@ class _Direction:
         return f"{x} {y}"
 
 
-_BESIDE = 26
-_RIGHT = _Direction(False, WIDTH, HEIGHT, 90)
-_DOWN = _Direction(True, HEIGHT, WIDTH, 56)
+_RIGHT = _Direction(False, _WIDTH, _HEIGHT, 90, 26)
+_DOWN = _Direction(True, _HEIGHT, _NARROW, 56, 12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +96,8 @@ def graph(config: ModelConfig, down: bool = False) -> Graph:
     boxes = (Box(each.label, *to.at(*corners[each.key]), each.model, each.version) for each in nodes)
     arrows = (_arrow(tensor, [corners[node.key] for node in route], to) for (tensor, *_), route in routes.items())
     length = len(columns) * (to.length + to.gap) - to.gap + 2 * _EDGE
-    breadth = rows * (to.breadth + _BESIDE) - _BESIDE + 2 * _EDGE
-    return Graph(*to.at(length, breadth), tuple(boxes), tuple(arrows))
+    breadth = rows * (to.breadth + to.beside) - to.beside + 2 * _EDGE
+    return Graph(*to.at(length, breadth), to.at(to.length, to.breadth), tuple(boxes), tuple(arrows))
 
 
 def _nodes_and_tensors(config: ModelConfig) -> tuple[list[_Node], list[tuple[str, _Node, _Node]]]:
@@ -153,9 +157,9 @@ def _untangle(columns: Sequence[list[_Node]], routes: Iterable[Sequence[_Node]])
 
 def _corners(column: list[_Node], rows: int, to: _Direction) -> Iterator[tuple[_Node, tuple[int, int]]]:
     """The corner of each node, along and across the direction; the column is centred in the breadth of the picture."""
-    first = _EDGE + (rows - len(column)) * (to.breadth + _BESIDE) // 2
+    first = _EDGE + (rows - len(column)) * (to.breadth + to.beside) // 2
     for index, node in enumerate(column):
-        yield node, (_EDGE + node.column * (to.length + to.gap), first + index * (to.breadth + _BESIDE))
+        yield node, (_EDGE + node.column * (to.length + to.gap), first + index * (to.breadth + to.beside))
 
 
 def _arrow(tensor: str, corners: list[tuple[int, int]], to: _Direction) -> Arrow:

@@ -16,7 +16,7 @@ from naiad_dashboard.bars import bars
 from naiad_dashboard.configurations import is_in_store, marked_lines, written_config
 from naiad_dashboard.details import Details
 from naiad_dashboard.following import Follower
-from naiad_dashboard.graphs import HEIGHT, WIDTH, graph
+from naiad_dashboard.graphs import graph
 from naiad_dashboard.overview import history, row, rows
 from naiad_dashboard.readings import phases
 from naiad_dashboard.sampler import Sampler
@@ -185,7 +185,6 @@ class Pages:
             "version": version,
             "row": row(name, version, None, self._sampler.tracks.get((name, version))),
             "graphs": {"right": drawing, "down": graph(config, down=True)},
-            "box": (WIDTH, HEIGHT),
             "times": {each.model: self._step_time(each.model, each.version) for each in drawing.boxes if each.model},
         }
 
