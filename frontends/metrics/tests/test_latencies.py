@@ -6,7 +6,7 @@ import random
 import pytest
 
 from naiad_kit.metrics import Distribution
-from naiad_metrics.latencies import PHASES, Latencies, LatencyHistogram, LatencyPlan
+from naiad_metrics.latencies import BOUNDS, PHASES, Latencies, LatencyHistogram, LatencyPlan
 from naiad_metrics.sliding import SlidingQuantiles
 from naiad_statistics.observers import KeepsDistributions
 
@@ -120,3 +120,12 @@ def test_the_distributions_of_all_phases_can_be_read_for_rates() -> None:
     assert latencies.distributions() == [
         (bounds, (0, 1, 0)), (bounds, (1, 0, 0)), (bounds, (1, 0, 0)), (bounds, (0, 0, 1)), (bounds, (0, 1, 0)),
     ]  # fmt: skip
+
+
+def test_the_output_of_a_model_in_python_is_not_in_the_first_bucket_and_a_search_takes_five_comparisons() -> None:
+    histogram = LatencyHistogram(BOUNDS)
+
+    histogram.add(24_000)
+
+    assert histogram.counts[:3] == [0, 1, 0]
+    assert len(BOUNDS) < 2**5
