@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +50,18 @@ def test_the_build_takes_every_member() -> None:
     built = {folder for pattern in build.split() if pattern.endswith("*/") for folder in ROOT.glob(pattern)}
 
     assert {member.folder for member in members()} <= built
+
+
+def test_the_build_installs_what_builds_the_wheels_once() -> None:
+    (build,) = (step for step in STEPS if " wheel " in step)
+    backends = {
+        requirement.split(">")[0]
+        for member in members()
+        for requirement in tomllib.loads((member.folder / "pyproject.toml").read_text())["build-system"]["requires"]
+    }
+
+    assert "--no-build-isolation" in build.split()
+    assert backends <= set(build.split("&&")[0].split())
 
 
 def installed_members() -> list[Member]:
@@ -110,7 +123,6 @@ def test_the_install_steps_give_an_entry_point_that_serves_models(
         **ARGUMENTS,
         "PIP_NO_INDEX": "1",
         "PIP_NO_COMPILE": "false",  # pip's word for "without bytecode": `true` compiles
-        "PIP_NO_BUILD_ISOLATION": "false",  # pip's word for "without an environment for each build"
         "PATH": f"{python.parent}:{os.environ['PATH']}",
     }
 
