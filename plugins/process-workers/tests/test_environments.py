@@ -1,5 +1,6 @@
 """Models with environments of their own."""
 
+import errno
 import io
 import os
 import shutil
@@ -126,6 +127,23 @@ def test_an_archive_that_is_none_or_cut_off_is_refused(
     with pytest.raises(NaiadError, match=r"parameter .* is 'own.tar.gz', which .* unpacked"), served(model):
         pass
     assert list((tmp_path / "cache" / "naiad" / "environments").iterdir()) == []
+
+
+def test_a_full_disk_is_an_error_that_names_the_folder(
+    write: Write, served: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    model = write("m", EXECUTION_ENV_PATH="own.tar.gz")
+    pack(model / "own.tar.gz", {})
+
+    def unpack(archive: Path, folder: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("naiad_process_workers.environments.unpack", unpack)
+
+    message = f"cannot be unpacked into '{tmp_path}/naiad/environments': .*No space left on device"
+    with pytest.raises(NaiadError, match=message), served(model):
+        pass
 
 
 def interpreter(version: str) -> str | None:

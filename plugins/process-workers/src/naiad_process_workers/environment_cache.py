@@ -20,7 +20,7 @@ def cached_environment(key: str, build: Callable[[Path, int], None]) -> Path:
     raises, and OSError.
     """
     name = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    folder = _cache() / "environments" / name
+    folder = environments_folder() / name
     complete = folder / _COMPLETE
     if complete.is_file():
         return folder
@@ -36,6 +36,11 @@ def cached_environment(key: str, build: Callable[[Path, int], None]) -> Path:
             shutil.rmtree(folder, ignore_errors=True)
             raise
     return folder
+
+
+def environments_folder() -> Path:
+    """The folder of all environments that were built."""
+    return _cache() / "environments"
 
 
 def _cache() -> Path:

@@ -13,7 +13,7 @@ from naiad.errors import InvalidArgumentError
 from naiad_config import ModelConfig
 from naiad_process_workers.activation import activated
 from naiad_process_workers.archives import unpack
-from naiad_process_workers.environment_cache import cached_environment
+from naiad_process_workers.environment_cache import cached_environment, environments_folder
 from naiad_process_workers.process import Environment
 from naiad_process_workers.programs import run
 from naiad_process_workers.requirements import built_environment, has_requirements, requirements_of
@@ -128,7 +128,9 @@ def _unpacked(archive: Path, subject: str) -> Path:
     try:
         return cached_environment(key, partial(_unpack, archive))
     except (OSError, tarfile.TarError) as error:
-        raise InvalidArgumentError(f"{subject}, which cannot be unpacked: {error}") from error
+        raise InvalidArgumentError(
+            f"{subject}, which cannot be unpacked into '{environments_folder()}': {error}"
+        ) from error
 
 
 def _unpack(archive: Path, folder: Path, lock: int) -> None:
