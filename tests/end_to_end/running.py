@@ -34,7 +34,8 @@ T = TypeVar("T")
 _LISTENS = re.compile(r"http frontend listens at http://\S+:(\d+)")
 _GRPC = re.compile(r"grpc frontend listens at \S+:(\d+)")
 _OUR_FAULT = re.compile(
-    r"unexpected error|never retrieved|never awaited|Exception ignored|Fatal Python|Warning: |Unhandled"
+    r"unexpected error|never retrieved|never awaited|Exception ignored|Fatal Python|Unhandled|"
+    r"Warning: (?!This process \(pid=\d+\) is multi-threaded, use of fork)"  # Python 3.12, of a model that forks
 )
 
 
