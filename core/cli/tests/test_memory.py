@@ -1,6 +1,8 @@
 """Memory of a server process: returned to the system when idle, and when it has grown very much."""
 
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from naiad_cli.memory import MemoryTrimmer, resident_bytes, trimming_memory
 
@@ -278,3 +280,27 @@ def test_the_care_looks_once_a_second_until_it_ends() -> None:
     assert [timer.seconds for timer in loop.timers] == [1.0] * 4
     assert loop.timers[-1].is_cancelled
     assert resident_bytes() > 10 * MIB
+
+
+@contextmanager
+def no_more_open_files() -> Iterator[None]:
+    """Every further file that this process opens is refused."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_process_that_can_open_no_file_looks_again_a_second_later() -> None:
+    loop = TimerLoop()
+    looks: list[int] = []
+
+    with trimming_memory(loop, lambda: bool(looks.append(1))):
+        with no_more_open_files():
+            loop.timers[-1].fire()
+        loop.timers[-1].fire()
+
+    assert len(looks) == 2
+    assert [timer.seconds for timer in loop.timers] == [1.0] * 3

@@ -8,7 +8,7 @@ threads: see `naiad_cli.allocator`.
 import gc
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -222,7 +222,8 @@ def trimming_memory(loop: Timers, has_work: Callable[[], bool]) -> Iterator[None
     def tick() -> None:
         nonlocal timer
         timer = loop.call_later(SECONDS_BETWEEN, tick)
-        trimmer.check()
+        with suppress(OSError):  # no file can be opened at the moment: all descriptors are in use
+            trimmer.check()
 
     tick()
     try:
