@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from naiad_cli.extra_commands import extra_commands
 from naiad_cli.main import main
 from naiad_config.installing import install_command
 
@@ -97,3 +98,13 @@ def test_a_known_command_that_is_not_installed_says_what_to_install(
     assert status == 1
     advice = install_command("naiad-ray[serve]")
     assert f"naiad ray: the command comes with another distribution: {advice}" in capsys.readouterr().err
+
+
+def test_a_published_command_says_what_it_does(folder: Path) -> None:
+    install(folder, "naiad-ray", "ray")
+    install(folder, "naiad-abacus", "abacus")
+
+    helps = {name: command.help for name, command in extra_commands(()).items()}
+
+    assert helps["ray"] == "run servers on a cluster of Ray Serve"
+    assert helps["abacus"] == "a command of naiad-abacus"

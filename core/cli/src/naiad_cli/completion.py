@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
             add_extra_command(name, extra, parsers)
         except NaiadError:  # a broken one is reported when it is called
             continue
-        helps[name] = f"a command of {command_of_plugin.distribution}"
+        helps[name] = command_of_plugin.help
     commands = {name: _described(parser, helps.get(name, "")) for name, parser in parsers.choices.items()}
     helps["help"] = "help of a command"
     commands["help"] = CompletedCommand(helps["help"], words=tuple(commands))

@@ -18,6 +18,12 @@ GROUP = "naiad.commands"
 EXTRA_COMMANDS: Mapping[str, str] = {"ray": "naiad-ray[serve]"}
 """The commands of published distributions, each with what to `pip install` for it."""
 
+_HELPS: Mapping[str, str] = {
+    "ray": "run servers on a cluster of Ray Serve",
+    "tritonserver": "serve, for command lines that begin with tritonserver",
+}
+"""What published commands do, so that their modules need not be imported for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExtraCommand:
@@ -25,6 +31,11 @@ class ExtraCommand:
 
     distribution: str
     entry_point: importlib.metadata.EntryPoint
+
+    @property
+    def help(self) -> str:
+        """One line on what the command does, or where it comes from."""
+        return _HELPS.get(self.entry_point.name) or f"a command of {self.distribution}"
 
 
 def extra_commands(taken: Iterable[str]) -> dict[str, ExtraCommand]:

@@ -88,7 +88,7 @@ def command_parser(command_name: str) -> Parser:
             add_extra_command(command_name, extra, subparsers)
         for name in extra:
             if name != command_name:
-                subparsers.add_parser(name, help=f"a command of {extra[name].distribution}")
+                subparsers.add_parser(name, help=extra[name].help)
     subparsers.add_parser("help", help="show this help, or that of a command")
     return parser
 
