@@ -46,6 +46,15 @@ def test_settings_hold_the_given_values_and_the_defaults() -> None:
     assert len(settings) == 2
 
 
+def test_a_value_that_is_none_of_the_choices_is_refused() -> None:
+    mode = Option("mode", "off", "which", choices=("low", "high"))
+
+    assert Settings([mode], {})["mode"] == "off"
+    assert Settings([mode], {"mode": "low"})["mode"] == "low"
+    with pytest.raises(InvalidArgumentError, match="option 'mode' must be 'low' or 'high', not 'medium'"):
+        Settings([mode], {"mode": "medium"})
+
+
 def test_an_unknown_setting_is_refused_with_what_there_is() -> None:
     with pytest.raises(InvalidArgumentError, match="unknown option 'prot'; the options are name, port"):
         Settings([PORT, NAMES], {"prot": 9000})

@@ -75,11 +75,15 @@ class Settings(Mapping[str, Any]):
     """The values of all declared options, defaults included."""
 
     def __init__(self, options: Sequence[Option], values: Mapping[str, Any]) -> None:
-        declared = {option.name: option.default for option in options}
-        for name in values:
+        declared = {option.name: option for option in options}
+        for name, value in values.items():
             if name not in declared:
                 raise InvalidArgumentError(f"unknown option '{name}'; the options are {', '.join(sorted(declared))}")
-        self._values = {**declared, **values}
+            choices = declared[name].choices
+            if choices and value not in (*choices, declared[name].default):
+                listed = " or ".join(f"'{choice}'" for choice in choices)
+                raise InvalidArgumentError(f"option '{name}' must be {listed}, not {value!r}")
+        self._values = {**{option.name: option.default for option in options}, **values}
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]

@@ -231,6 +231,21 @@ async def test_a_server_stopped_while_it_starts_gives_its_loads_up(tmp_path: Pat
     assert not server.live()
 
 
+async def test_a_server_starts_only_once(tmp_path: Path) -> None:
+    frontend = Listening()
+    server = Server(model_repository=[tmp_path], plugins=[frontend])
+    await server.start()
+    with pytest.raises(UnavailableError, match="is READY already, and starts only once; make another one"):
+        await server.start()
+    await server.stop()
+
+    with pytest.raises(UnavailableError, match="is STOPPED already"):
+        await server.start()
+
+    assert not server.live()
+    assert frontend.events == ["start, ready False, models 0", "stop within 30"]
+
+
 async def test_a_start_that_is_cancelled_stops_the_server(tmp_path: Path) -> None:
     going, gone = threading.Event(), threading.Event()
 

@@ -71,8 +71,11 @@ class Server:
         """Start the services, open the frontends, then load the start-up models.
 
         Raises ModelNotReadyError when a start-up model failed and `exit-on-error` is set, and NaiadError when a
-        repository cannot be read or a frontend cannot listen; the server is stopped then.
+        repository cannot be read or a frontend cannot listen; the server is stopped then. A server starts once: raises
+        UnavailableError for a second time.
         """
+        if self._state != "NEW":
+            raise UnavailableError(f"the server is {self._state} already, and starts only once; make another one")
         self._state = "STARTING"
         for warning in self.plugins.warnings():
             _logger.warning("%s", warning)
