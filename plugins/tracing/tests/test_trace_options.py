@@ -92,6 +92,20 @@ def test_variables_of_opentelemetry_count_where_no_option_does() -> None:
     assert options.url == "http://collector:4318/v1/traces"
 
 
+@pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"])
+def test_another_protocol_than_http_is_warned_of(variable: str, caplog: pytest.LogCaptureFixture) -> None:
+    read("mode=opentelemetry", environment={variable: "http/protobuf"})
+    read("mode=triton", "triton,file=f", environment={variable: "grpc"})
+    assert caplog.messages == []
+
+    read("mode=opentelemetry", environment={variable: "grpc"})
+
+    assert caplog.messages == [
+        f"{variable}=grpc has no effect: spans are exported with OTLP over HTTP (http/protobuf), "
+        "to http://localhost:4318/v1/traces"
+    ]
+
+
 def test_the_variable_for_traces_is_the_whole_url() -> None:
     environment = {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://a/traces", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://b"}
 

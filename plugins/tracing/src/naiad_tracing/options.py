@@ -26,6 +26,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 }
 _LEVEL_WORDS = {"true": LEVELS[0], "on": LEVELS[0], "min": LEVELS[0], "max": LEVELS[0], "false": OFF}
 """What else levels are called on the command line; MIN and MAX come from older ones."""
+_PROTOCOL = "http/protobuf"
 _REPEATED = ("level", "resource")
 _REPLACED = {
     "trace-file": ("triton", "file"),
@@ -97,7 +98,7 @@ def read_options(settings: Mapping[str, Any], environment: Mapping[str, str]) ->
     for pair in resource:
         if not pair.partition("=")[0] or "=" not in pair:
             raise InvalidArgumentError(f"--trace-config opentelemetry,resource={pair}: it must be KEY=VALUE")
-    return _checked(
+    options = _checked(
         TraceOptions(
             mode=mode,
             selection=_selection(texts_by_key),
@@ -109,6 +110,8 @@ def read_options(settings: Mapping[str, Any], environment: Mapping[str, str]) ->
             bsp_max_export_batch_size=_batching(texts_by_key, environment, "bsp_max_export_batch_size", 512),
         )
     )
+    _warn_of_protocol(options, environment)
+    return options
 
 
 def _replaced(settings: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
@@ -172,6 +175,22 @@ def _url(environment: Mapping[str, str]) -> str:
     base = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
     whole = environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
     return whole or (f"{base.rstrip('/')}/v1/traces" if base else TraceOptions().url)
+
+
+def _warn_of_protocol(options: TraceOptions, environment: Mapping[str, str]) -> None:
+    """A collector's port for gRPC answers HTTP with bytes that no message of the exporter explains."""
+    for variable in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        protocol = environment.get(variable, "")
+        if options.mode == "opentelemetry" and protocol:
+            if protocol != _PROTOCOL:
+                _logger.warning(
+                    "%s=%s has no effect: spans are exported with OTLP over HTTP (%s), to %s",
+                    variable,
+                    protocol,
+                    _PROTOCOL,
+                    options.url,
+                )
+            return
 
 
 def _whole_url(text: str) -> str:
