@@ -3,6 +3,8 @@
 import importlib
 import logging
 import sys
+import traceback
+from pathlib import Path
 
 import pytest
 
@@ -159,6 +161,19 @@ def test_a_file_that_cannot_be_imported_is_reported_with_its_line(folder, broken
 
     with pytest.raises(InvalidArgumentError, match=message):
         folder.completed()
+
+
+@pytest.mark.parametrize(
+    ("broken", "frames"), [("def f(:", []), ("\ndef f():\n    1 / 0\nf()", ["model.py:3", "model.py:2"])]
+)
+def test_the_traceback_of_a_file_begins_in_the_file(folder, broken, frames):
+    folder.write(broken)
+
+    with pytest.raises(InvalidArgumentError) as caught:
+        folder.completed()
+
+    lines = traceback.extract_tb(caught.value.__cause__.__traceback__)
+    assert [f"{Path(line.filename).name}:{line.lineno}" for line in lines] == frames
 
 
 def test_an_error_in_a_neighbour_names_the_neighbour(folder):

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import util
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 
 from naiad.errors import InvalidArgumentError
 from naiad_custom.context import PythonContext
@@ -22,6 +22,9 @@ Errors, `__file__` and the search for neighbours then name that file and its fol
 
 _OWN_ENVIRONMENT = "NAIAD_PACKAGES"
 """The environment variable of processes whose interpreter has an environment of the model's own."""
+
+_IMPORTERS = (str(Path(__file__).parent), "<frozen importlib")
+"""How the files of frames begin that import a model, and are not of it."""
 
 
 class ModelFile:
@@ -102,8 +105,18 @@ class ModelFile:
             spec.loader.exec_module(module)
         except (Exception, SystemExit) as error:
             self.close()
-            raise InvalidArgumentError(f"{self.location(error)}: {self.describe(error)}") from error
+            text = f"{self.location(error)}: {self.describe(error)}"
+            error.__traceback__ = _in_model(error)
+            raise InvalidArgumentError(text) from error
         return module
+
+
+def _in_model(error: BaseException) -> TracebackType | None:
+    """The traceback of an error from the first frame of the model on: none for a SyntaxError."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_IMPORTERS):
+        frames = frames.tb_next
+    return frames if frames is not None or isinstance(error, SyntaxError) else error.__traceback__
 
 
 def _follows_link(context: PythonContext) -> bool:
