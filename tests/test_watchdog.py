@@ -2,13 +2,18 @@
 
 import os
 import re
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
+
+from naiad_cli.long_executions import locate_instance
+from naiad_custom import FP32, Array, model
 
 from .written import write_model
 
@@ -48,3 +53,25 @@ def test_a_loop_that_stands_still_ends_the_process(serve: "Callable[..., ServerP
     log = "\n".join(server.lines)
     assert re.search(r"the event loop has stood still for 1 s \(--watchdog-secs\), in wait \(", log)
     assert re.search(r'File ".*/hangs/1/model.py", line 8 in hangs', log)
+
+
+def test_an_instance_that_hangs_is_located_by_its_thread(naiad_serve: Callable[..., Any]) -> None:
+    entered, may_end = threading.Event(), threading.Event()
+
+    @model
+    def stand(x: Array[FP32, 1]) -> Array[FP32, 1]:
+        entered.set()
+        may_end.wait(30)
+        return x
+
+    client = naiad_serve(stand)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(client.infer, x=[1])
+        try:
+            assert entered.wait(30)
+            location = locate_instance("stand_0")
+        finally:
+            may_end.set()
+        answer.result(30)
+
+    assert f"called by stand ({__file__}:" in location

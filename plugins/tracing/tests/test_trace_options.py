@@ -100,10 +100,8 @@ def test_another_protocol_than_http_is_warned_of(variable: str, caplog: pytest.L
 
     read("mode=opentelemetry", environment={variable: "grpc"})
 
-    assert caplog.messages == [
-        f"{variable}=grpc has no effect: spans are exported with OTLP over HTTP (http/protobuf), "
-        "to http://localhost:4318/v1/traces"
-    ]
+    (message,) = caplog.messages
+    assert message.startswith(f"{variable}=grpc has no effect: spans are exported with OTLP over HTTP (http/protobuf)")
 
 
 def test_the_variable_for_traces_is_the_whole_url() -> None:

@@ -16,6 +16,7 @@ from naiad.server import Named
 from naiad_cli.collector import collect_seldom, imports_uncollected, settle_memory
 from naiad_cli.exposure import exposure
 from naiad_cli.logs import flush_log
+from naiad_cli.long_executions import watching_executions
 from naiad_cli.memory import trimming_memory
 from naiad_cli.process_end import end_process
 from naiad_cli.stop_signals import StopSignals, end_without_the_interpreter
@@ -89,14 +90,18 @@ async def serve(
 
 
 async def _serve_until(stop: asyncio.Event, server: naiad.Server, keys: ApiKeys | None) -> None:
-    """Watch the event loop, the memory and the file of API keys of a server that has started, until it is to stop."""
+    """Watch the event loop, executions, memory and API keys of a server that has started, until it is to stop."""
     loop, budget = asyncio.get_running_loop(), server.service(ByteBudget)
 
     def has_work() -> bool:
         return budget.reserved > 0 or server.has_work()
 
     following = loop.create_task(keys.follow()) if keys is not None else None
-    with watching(loop, server.settings["watchdog-secs"]), trimming_memory(loop, has_work):
+    with (
+        watching(loop, server.settings["watchdog-secs"]),
+        trimming_memory(loop, has_work),
+        watching_executions(loop, server.version_reports),
+    ):
         await stop.wait()
     if following is not None:
         following.cancel()

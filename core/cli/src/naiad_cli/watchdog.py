@@ -94,14 +94,14 @@ def end_stalled_process(seconds: float, thread: int) -> None:
     _logger.critical(
         "the event loop has stood still for %g s (--watchdog-secs), %s; the process ends with status %d",
         seconds,
-        _location(thread),
+        location_of(thread),
         STATUS,
     )
     faulthandler.dump_traceback(_STDERR, all_threads=True)
     end_process(STATUS)
 
 
-def _location(thread: int) -> str:
+def location_of(thread: int) -> str:
     """Where a thread is: its innermost calls."""
     frame = sys._current_frames().get(thread)
     if frame is None:

@@ -63,7 +63,7 @@ class ProcessWorker(InstanceWorker[ItemT]):
 
     def begin(self) -> None:
         """Start the thread, which makes the instance."""
-        threading.Thread(target=self._run, name=f"naiad-{self.name}", daemon=True).start()
+        threading.Thread(target=self._run, name=f"naiad-process-{self.name}", daemon=True).start()
 
     def execute(self, item: ItemT) -> None:
         """Send a batch to the process, after the ones before."""
