@@ -247,6 +247,26 @@ def test_infer_tells_what_is_wrong_with_the_inputs(
     assert (status, capsys.readouterr().err) == (2, f"naiad infer: {message}\n")
 
 
+@pytest.mark.parametrize(
+    ("model", "index", "advice"),
+    [
+        ("ad", (200, [{"name": "add", "version": "1"}]), "; did you mean 'add'?"),
+        ("xyz", (200, [{"name": "add", "version": "1"}]), "; naiad models lists those there are"),
+        ("add", (200, [{"name": "add", "version": "1"}]), ""),
+        ("ad", (403, {"error": "the key does not allow that"}), ""),
+    ],
+)
+def test_infer_names_the_nearest_model_for_one_that_is_not_there(
+    server: Canned, capsys: pytest.CaptureFixture[str], model: str, index: tuple[int, Any], advice: str
+) -> None:
+    server.answer(f"/v2/models/{model}", {"error": "no such model"}, status=404)
+    server.answer("/v2/repository/index", index[1], status=index[0])
+
+    status = main(["infer", model, "--url", server.url])
+
+    assert (status, capsys.readouterr().err) == (1, f"naiad infer: no such model{advice}\n")
+
+
 def test_infer_ends_with_status_1_where_a_value_is_not_one_of_its_input(
     server: Canned, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from naiad.errors import NaiadError, UnavailableError, UnsupportedError
+from naiad.errors import NaiadError, NotFoundError, UnavailableError, UnsupportedError
 from naiad_cli.option_sources import from_variable
 from naiad_cli.parser import UsageError
 
@@ -21,6 +21,12 @@ DEFAULT_URL = "http://localhost:8000"
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """The name of a header: a token of RFC 9110, section 5.6.2."""
+
+_FAILURES: Mapping[int, type[NaiadError]] = {
+    HTTPStatus.NOT_FOUND: NotFoundError,
+    HTTPStatus.NOT_IMPLEMENTED: UnsupportedError,
+}
+"""The errors of statuses that a command tells apart."""
 
 
 def add_server_options(parser: argparse.ArgumentParser) -> None:
@@ -136,7 +142,7 @@ class Client:
                 request, timeout=self.timeout, context=self.tls
             )
         except urllib.error.HTTPError as error:
-            failure = UnsupportedError if error.code == HTTPStatus.NOT_IMPLEMENTED else NaiadError
+            failure = _FAILURES.get(error.code, NaiadError)
             with error:
                 raise failure(_reason(error)) from error
         return opened

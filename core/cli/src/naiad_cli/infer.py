@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from naiad.errors import NaiadError, UnsupportedError
+from naiad.errors import NaiadError, NotFoundError, UnsupportedError
 from naiad_cli.chart import drawn, plain
 from naiad_cli.client import Client, add_server_options, client_of
-from naiad_cli.parser import Parser, Subparsers, UsageError
+from naiad_cli.parser import Parser, Subparsers, UsageError, did_you_mean
 from naiad_cli.tables import add_json_option, print_json, print_table
 from naiad_cli.tensors import json_elements, outputs_of, parameter, read_tensor, shown, to_wire
 from naiad_kit.explaining import EXPLAIN
@@ -57,7 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.model,
         *(["versions", arguments.model_version] if arguments.model_version else []),
     ]
-    metadata = client.get(*path).json()
+    try:
+        metadata = client.get(*path).json()
+    except NotFoundError as error:
+        raise NotFoundError(f"{error}{_advice_on_models(client, arguments.model)}") from error
     if arguments.stream:
         return _stream(arguments, client, path, metadata)
     body, header_length = request_body(arguments, metadata)
@@ -81,6 +84,15 @@ def run(arguments: argparse.Namespace) -> int:
     for name, datatype, array in outputs_of(document, answer.body[length:]):
         print(f"{name} {datatype}{list(array.shape)}\n{shown(array, datatype)}")
     return _print_explanation(explanation) if arguments.explain else 0
+
+
+def _advice_on_models(client: Client, name: str) -> str:
+    """The model of the server whose name is near, or how to list its models; "" for a model that it has."""
+    try:
+        names = {entry["name"] for entry in client.post("v2", "repository", "index", body=b"{}").json()}
+    except NaiadError:  # a key may allow requests and no index
+        return ""
+    return "" if name in names else did_you_mean(name, sorted(names)) or "; naiad models lists those there are"
 
 
 def _is_decoupled(client: Client, path: Sequence[str]) -> bool:
