@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -25,6 +26,19 @@ def test_the_stream_of_a_model_has_the_history_first_and_then_its_points(server)
     details = second[1]["details"]
     assert [each["name"] for each in details["phases"]] == ["request", "queue", "input", "infer", "output"]
     assert [each["state"] for each in details["instances"]] == ["READY"]
+
+
+def test_an_execution_that_goes_on_counts_as_busy(server, backend):
+    backend.hold()
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(server.client.infer, INPUT=np.ones(2, np.float32))
+        backend.wait_until_held()
+
+        *_, last = server.events("models/m/versions/1", 3)
+
+        backend.release()
+        answer.result(20)
+    assert 0.5 < last[1]["details"]["busy"] <= 1
 
 
 def test_sampling_ends_with_the_last_viewer(server):

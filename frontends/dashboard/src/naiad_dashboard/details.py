@@ -28,7 +28,7 @@ class Details:
         self._server = server
         self._sampler = sampler
         self._log = log
-        self._busy: dict[Key, tuple[float, int]] = {}
+        self._busy: dict[Key, tuple[float, int, float]] = {}
 
     def of(self, name: str, version: int) -> dict[str, Any]:
         """The details of a version; one that does not serve has its row and log lines alone."""
@@ -80,19 +80,21 @@ class Details:
         if statistics is None or not instances:
             return None
         key, at = (track.report.name, track.report.version), track.points[-1].at
-        executed = sum(
+        ended = sum(
             phase.ns
             for each in statistics.batch_stats
             for phase in (each.compute_input, each.compute_infer, each.compute_output)
         )
+        under_way = sum(each.busy_seconds for each in track.report.instances)
         earlier = self._busy.get(key)
         if earlier is None or at - earlier[0] > 0:
-            self._busy[key] = (at, executed)
+            self._busy[key] = (at, ended, under_way)
             while len(self._busy) > _KEPT:
                 del self._busy[next(iter(self._busy))]
-        if earlier is None or at <= earlier[0] or executed < earlier[1]:
+        if earlier is None or at <= earlier[0] or ended < earlier[1]:
             return None
-        return min(1.0, (executed - earlier[1]) / 1e9 / (at - earlier[0]) / instances)
+        executed = (ended - earlier[1]) / 1e9 + under_way - earlier[2]
+        return min(1.0, max(0.0, executed / (at - earlier[0]) / instances))
 
     def _limits(self, model: str) -> Iterator[dict[str, Any]]:
         """The gauges and counters of execution gates and services that name this model, or no model at all."""
