@@ -21,16 +21,14 @@ def boolean(text: str) -> bool:
 
 def positive(text: str) -> int:
     """A whole number from 1 up. Raises ValueError otherwise."""
-    value = int(text)
-    if value < 1:
+    if (value := int(text)) < 1:
         raise ValueError(f"'{text}' must be greater than 0")
     return value
 
 
 def port(text: str) -> int:
     """A port number; 0 lets the system choose. Raises ValueError for another number."""
-    value = int(text)
-    if not 0 <= value <= 65535:
+    if not 0 <= (value := int(text)) <= 65535:
         raise ValueError(f"'{text}' is not a port number; they go from 0 (any free one) to 65535")
     return value
 
@@ -75,15 +73,13 @@ class Settings(Mapping[str, Any]):
     """The values of all declared options, defaults included."""
 
     def __init__(self, options: Sequence[Option], values: Mapping[str, Any]) -> None:
-        declared = {option.name: option for option in options}
+        self._values = {option.name: option.default for option in options} | dict(values)
+        choices = {option.name: option.choices for option in options}
         for name, value in values.items():
-            if name not in declared:
-                raise InvalidArgumentError(f"unknown option '{name}'; the options are {', '.join(sorted(declared))}")
-            choices = declared[name].choices
-            if choices and value not in (*choices, declared[name].default):
-                listed = " or ".join(f"'{choice}'" for choice in choices)
-                raise InvalidArgumentError(f"option '{name}' must be {listed}, not {value!r}")
-        self._values = {**{option.name: option.default for option in options}, **values}
+            if name not in choices:
+                raise InvalidArgumentError(f"unknown option '{name}'; the options are {', '.join(sorted(choices))}")
+            if (valid := choices[name]) and value not in valid:
+                raise InvalidArgumentError(f"option '{name}' must be one of {', '.join(valid)}, not {value!r}")
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -98,6 +94,6 @@ class Settings(Mapping[str, Any]):
         """The option's value, which must be a `kind`. Raises InvalidArgumentError when it is not."""
         value = self._values[name]
         if not isinstance(value, kind):
-            actual = f"{type(value).__name__} ({value!r})"
-            raise InvalidArgumentError(f"option '{name}' must be {kind.__name__}, not {actual}")
+            what = f"{kind.__name__}, not {type(value).__name__} ({value!r})"
+            raise InvalidArgumentError(f"option '{name}' must be {what}")
         return value

@@ -71,8 +71,7 @@ class Server:
         """Start the services, open the frontends, then load the start-up models.
 
         Raises ModelNotReadyError when a start-up model failed and `exit-on-error` is set, and NaiadError when a
-        repository cannot be read or a frontend cannot listen; the server is stopped then. A server starts once: raises
-        UnavailableError for a second time.
+        repository cannot be read or a frontend cannot listen; the server is stopped then. It starts only once.
         """
         if self._state != "NEW":
             raise UnavailableError(f"the server is {self._state} already, and starts only once; make another one")
@@ -92,8 +91,7 @@ class Server:
         for name, address in self._frontends.addresses.items():
             _logger.info("%s frontend listens at %s", name, address)
         if self.settings["model-control-mode"] == "poll":
-            polling = poll_repositories(self._models, self.settings["repository-poll-secs"])
-            self._poller = asyncio.get_running_loop().create_task(polling)
+            self._poller = asyncio.create_task(poll_repositories(self._models, self.settings["repository-poll-secs"]))
 
     async def stop(self, lame_duck: float = 0.0) -> bool:
         """Take no new requests, answer those in flight within `exit-timeout-secs`, and free everything.
@@ -118,8 +116,7 @@ class Server:
         if lame_duck and self._state == "READY":
             self._state = "DRAINING"
             limit = min(lame_duck, seconds() / 2)
-            waiting = self._frontends.without_clients(limit)
-            await steps.run("the lame-duck time", waiting, limit + SPARE_SECONDS, None)
+            await steps.run("the lame-duck time", self._frontends.without_clients(limit), limit + SPARE_SECONDS, None)
         self._state = "STOPPING"
         if self._poller is not None:
             self._poller.cancel()
