@@ -1,11 +1,11 @@
 """`naiad ray check`: what a file leads to, and the models that cannot be served as it says."""
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import pytest
 
-from naiad_ray.command import run_check
+from naiad_ray.command import add_parser, run_check
 
 FILE = """
 repository: models
@@ -73,3 +73,14 @@ def test_one_group_has_a_front_desk_for_sequences_on_several_replicas(
 
     assert run_check(Namespace(path=str(tmp_path))) == 0
     assert then in capsys.readouterr().out
+
+
+def test_the_help_of_the_command_lists_its_own_commands(capsys):
+    parser = ArgumentParser("naiad")
+    add_parser(parser.add_subparsers())
+
+    with pytest.raises(SystemExit):
+        parser.parse_args(["ray", "--help"])
+
+    shown = capsys.readouterr().out
+    assert [name for name in ("check", "up", "down") if f"\n    {name} " not in shown] == []

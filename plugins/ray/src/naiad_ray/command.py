@@ -21,11 +21,16 @@ def add_parser(subparsers: Any) -> None:
     """Add the command `ray` and its own commands."""
     parser = subparsers.add_parser("ray", description="Naiad on Ray Serve: several replicas, on several machines.")
     commands = parser.add_subparsers(dest="ray_command", metavar="COMMAND", required=True)
-    check = commands.add_parser("check", description="Every mistake of a naiad-ray.yaml, and what it leads to.")
+    check = commands.add_parser(
+        "check",
+        help="list every mistake of a naiad-ray.yaml",
+        description="Every mistake of a naiad-ray.yaml, and what it leads to.",
+    )
     check.add_argument("path", metavar="FILE|DIR|URL", help=_PATH)
     check.set_defaults(run=run_check)
     up = commands.add_parser(
         "up",
+        help="bring an application up, or change the one that runs",
         description="Bring an application up, or change the one that runs: a changed file, option or repository "
         "replaces its replicas without failing a request.",
     )
@@ -33,7 +38,11 @@ def add_parser(subparsers: Any) -> None:
     up.add_argument("--address", help="the cluster (auto: the running one; default: that, else a new one here)")
     up.add_argument("--detach", action="store_true", help="return when the application runs; needs a running cluster")
     up.set_defaults(run=run_up)
-    down = commands.add_parser("down", description="Remove an application from the running cluster.")
+    down = commands.add_parser(
+        "down",
+        help="remove an application from the running cluster",
+        description="Remove an application from the running cluster.",
+    )
     down.add_argument("name", nargs="?", default="naiad", metavar="NAME", help="the application (default: naiad)")
     down.add_argument("--address", default="auto", help="the cluster (default: the running one)")
     down.set_defaults(run=run_down)
