@@ -126,6 +126,7 @@ def test_a_second_ctrl_c_ends_with_status_1(caplog: pytest.LogCaptureFixture) ->
 
     assert [recorder.next(), recorder.next()] == ["stop", "end 1"]
     assert "received again; the process ends at once" in caplog.text
+    assert caplog.records[-1].filename == "stop_signals.py"
 
 
 def test_a_stop_that_stands_still_ends_the_process_and_names_the_step(

@@ -139,7 +139,7 @@ class StopSignals:
     def _end_with(self, message: str, *values: object) -> None:
         """End the process with these last words; they get a second, since the handler of another library may block."""
         try:
-            speaking = threading.Thread(target=_logger.error, args=(message, *values), daemon=True)
+            speaking = threading.Thread(target=lambda: _logger.error(message, *values), daemon=True)
             speaking.start()
             speaking.join(_SECONDS_TO_SPEAK)
         finally:
