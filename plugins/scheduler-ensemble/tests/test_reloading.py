@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+import naiad_scheduler_ensemble
 from naiad import Server
 from naiad.errors import InvalidArgumentError, ModelNotReadyError
 from naiad_testing.loops import until
@@ -161,3 +162,19 @@ async def test_polling_follows_the_models_of_ensembles(chain: Parts) -> None:
         chain.write("ten", config)
         await until(lambda: states(server)["e"] == "READY")
         assert await infer(server, ask("e", 1)) == {"C": 12}
+
+
+async def test_ensembles_stay_when_a_model_of_theirs_appears_in_a_second_repository(
+    chain: Parts, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = Parts(tmp_path_factory.mktemp("other"))
+    options = {"model-control-mode": "poll", "repository-poll-secs": 0.01}
+
+    async with Server(
+        model_repository=[chain.root, other.root], plugins=[chain, naiad_scheduler_ensemble], options=options
+    ) as server:
+        other.add("ten", "x", "y", plus(100))
+        await until(lambda: "two or more repositories" in reason(server, "ten"))
+
+        assert set(states(server).values()) == {"READY"}
+        assert await infer(server, ask("f", 1)) == {"D": 13}

@@ -99,9 +99,9 @@ class _Resolver:
         return circle({**self._registry.dependencies(), self._name: self._needs}, self._name)
 
     def is_known(self, name: str) -> bool:
-        """Whether exactly one repository has that model."""
+        """Whether exactly one repository has that model, or it serves on as it was when one had."""
         record = self._registry.records.get(name)
-        return record is not None and not record.ambiguous
+        return record is not None and (bool(record.serving) or not record.ambiguous)
 
     def why_not(self, name: str) -> str:
         """Why a model does not serve, as a sentence of its own."""
