@@ -23,13 +23,13 @@ _SECOND, _MILLISECOND = 1_000_000_000, 1_000_000
 """Nanoseconds."""
 _PER_SECOND = 1000
 
-_DELAY = 0.1
-"""Seconds for which lines are collected: to wake the thread for each takes longer than to format it."""
+_DELAY = 0.25
+"""Seconds for which lines are collected: to wake the thread and log a record takes as long as to format 200 of them."""
 
 _MOST = 100_000
 """The maximum number of lines that wait to be written; further ones are dropped and counted."""
 
-_AT_ONCE = 1000
+_AT_ONCE = 4000
 """The maximum number of lines in one log record."""
 
 
@@ -37,8 +37,8 @@ class AccessLog:
     """The access log of a server; `form` is `text` or `json`. Frontends find it with `access_log_of`.
 
     `write` takes lines that end with a line break; by default they go to the logger `naiad.access`. Lines are written
-    within a tenth of a second, in the order in which the requests ended. While it is not `enabled` there are no lines,
-    and requests cost nothing; `switch` changes that.
+    within a quarter of a second, in the order in which the requests ended. While it is not `enabled` there are no
+    lines, and requests cost nothing; `switch` changes that.
 
     A line is formatted where its request ends: a thread of the log's own would share the interpreter with it, and to
     hand the figures over takes as long as to format them.
