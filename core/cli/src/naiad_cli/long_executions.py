@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from naiad.reports import VersionReport
-from naiad_cli.memory import Cancellable, Timers
+from naiad_cli.timers import Timers, repeating
 from naiad_cli.watchdog import location_of
 
 _logger = logging.getLogger("naiad")
@@ -65,18 +65,8 @@ class LongExecutions:
 def watching_executions(loop: Timers, reports: Callable[[], Iterable[VersionReport]]) -> Iterator[None]:
     """Check every few seconds while the block runs."""
     executions = LongExecutions(reports, locate_instance)
-    timer: Cancellable
-
-    def tick() -> None:
-        nonlocal timer
-        timer = loop.call_later(SECONDS_BETWEEN, tick)
-        executions.check()
-
-    timer = loop.call_later(SECONDS_BETWEEN, tick)
-    try:
+    with repeating(loop, SECONDS_BETWEEN, executions.check):
         yield
-    finally:
-        timer.cancel()
 
 
 def locate_instance(name: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from naiad_cli.allocator import FreePages
+from naiad_cli.timers import Timers, repeating
 
 SECONDS_BETWEEN = 1.0
 _FIRST_RETRY, _LAST_RETRY = 8, 512
@@ -192,22 +193,6 @@ class MemoryTrimmer:
         return self._busy_trims.is_due(self._policy.may_trim_busy(resident), self._pages.seconds)
 
 
-class Timers(Protocol):
-    """What is needed of an event loop."""
-
-    def call_later(self, delay: float, callback: Callable[[], None], /) -> "Cancellable":
-        """As `asyncio.AbstractEventLoop.call_later`."""
-        ...
-
-
-class Cancellable(Protocol):
-    """A timer that can be cancelled."""
-
-    def cancel(self) -> None:
-        """Never fire."""
-        ...
-
-
 @contextmanager
 def trimming_memory(loop: Timers, has_work: Callable[[], bool]) -> Iterator[None]:
     """Check once a second while the block runs, where the system says how much memory is resident (Linux)."""
@@ -217,20 +202,14 @@ def trimming_memory(loop: Timers, has_work: Callable[[], bool]) -> Iterator[None
         yield
         return
     trimmer = MemoryTrimmer(resident_bytes, has_work, gc.collect, lambda: gc.get_count()[0], FreePages())
-    timer: Cancellable | None = None
 
-    def tick() -> None:
-        nonlocal timer
-        timer = loop.call_later(SECONDS_BETWEEN, tick)
+    def check() -> None:
         with suppress(OSError):  # no file can be opened at the moment: all descriptors are in use
             trimmer.check()
 
-    tick()
-    try:
+    check()
+    with repeating(loop, SECONDS_BETWEEN, check):
         yield
-    finally:
-        if timer is not None:
-            timer.cancel()
 
 
 def resident_bytes() -> int:
