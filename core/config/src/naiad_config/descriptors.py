@@ -13,7 +13,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.message import Message
 
-from naiad_config.fields import FieldSpec, proto_name, specs
+from naiad_config.fields import FieldSpec, classes_of, proto_name, specs
 from naiad_config.model import ModelConfig
 from naiad_config.scalars import float32
 
@@ -57,23 +57,9 @@ def pool() -> descriptor_pool.DescriptorPool:
 def file_descriptor() -> FileDescriptorProto:
     """`model_config.proto`, made from the dataclasses."""
     file = descriptor_pb2.FileDescriptorProto(name=FILE, package=PACKAGE, syntax="proto3")
-    for cls in sorted(_classes(ModelConfig), key=proto_name):
+    for cls in sorted(classes_of(ModelConfig), key=proto_name):
         _declare(file, cls)
     return file
-
-
-def _classes(root: type) -> set[type]:
-    """The message and enum classes that a message class is made of, itself included."""
-    classes: set[type] = set()
-    waiting = [root]
-    while waiting:
-        cls = waiting.pop()
-        if cls in classes:
-            continue
-        classes.add(cls)
-        if not issubclass(cls, IntEnum):
-            waiting += [spec.type for spec in specs(cls).values() if not spec.scalar]
-    return classes
 
 
 def _declare(file: FileDescriptorProto, cls: type) -> None:

@@ -124,6 +124,20 @@ def specs(cls: type) -> Mapping[str, FieldSpec]:
     return specs
 
 
+def classes_of(root: type) -> set[type]:
+    """The message and enum classes that a message class is made of, itself included."""
+    classes: set[type] = set()
+    waiting = [root]
+    while waiting:
+        cls = waiting.pop()
+        if cls in classes:
+            continue
+        classes.add(cls)
+        if not issubclass(cls, IntEnum):
+            waiting += [spec.type for spec in specs(cls).values() if not spec.scalar]
+    return classes
+
+
 def _spec(name: str, hint: Any) -> FieldSpec:
     python, wire = typing.get_args(hint)
     origin, arguments = typing.get_origin(python), typing.get_args(python)

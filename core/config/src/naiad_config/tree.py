@@ -195,21 +195,11 @@ class _Reader:
 
 def _lists() -> set[str]:
     """The keys that take a list of values in some message."""
-    from naiad_config.fields import specs  # the parser needs the messages for this hint alone
+    from naiad_config.fields import classes_of, specs  # the parser needs the messages for this hint alone
     from naiad_config.model import ModelConfig
 
-    names: set[str] = set()
-    seen: set[type] = set()
-    messages: list[type] = [ModelConfig]
-    while messages:
-        message = messages.pop()
-        if message in seen:
-            continue
-        seen.add(message)
-        for spec in specs(message).values():
-            names |= {spec.name} if spec.cardinality == "repeated" else set()
-            messages += [spec.type] if spec.is_message else []
-    return names
+    of_messages = (specs(cls).values() for cls in classes_of(ModelConfig))
+    return {spec.name for fields in of_messages for spec in fields if spec.cardinality == "repeated"}
 
 
 def _other_language(tokens: Sequence[Token], position: int) -> str:
