@@ -179,18 +179,16 @@ def _url(environment: Mapping[str, str]) -> str:
 
 def _warn_of_protocol(options: TraceOptions, environment: Mapping[str, str]) -> None:
     """A collector's port for gRPC answers HTTP with bytes that no message of the exporter explains."""
-    for variable in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
-        protocol = environment.get(variable, "")
-        if options.mode == "opentelemetry" and protocol:
-            if protocol != _PROTOCOL:
-                _logger.warning(
-                    "%s=%s has no effect: spans are exported with OTLP over HTTP (%s), to %s",
-                    variable,
-                    protocol,
-                    _PROTOCOL,
-                    options.url,
-                )
-            return
+    names = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    variable = next((name for name in names if environment.get(name)), "")
+    if options.mode == "opentelemetry" and variable and environment[variable] != _PROTOCOL:
+        _logger.warning(
+            "%s=%s has no effect: spans are exported with OTLP over HTTP (%s), to %s",
+            variable,
+            environment[variable],
+            _PROTOCOL,
+            options.url,
+        )
 
 
 def _whole_url(text: str) -> str:
