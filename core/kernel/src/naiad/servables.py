@@ -115,7 +115,7 @@ class ModelResolver(Protocol):
         """The models of a circle of dependencies through the servable's model, (a, b, a); () without one."""
 
     def is_known(self, name: str) -> bool:
-        """Whether exactly one repository has that model, or it serves on as it was when one had."""
+        """Whether that model can be used: exactly one repository has it, or it serves while several have it."""
 
     def why_not(self, name: str) -> str:
         """A sentence, with a space before it, on why that model does not serve; "" if unknown."""

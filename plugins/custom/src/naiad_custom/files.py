@@ -24,7 +24,7 @@ _OWN_ENVIRONMENT = "NAIAD_PACKAGES"
 """The environment variable of processes whose interpreter has an environment of the model's own."""
 
 _IMPORTERS = (str(Path(__file__).parent), "<frozen importlib")
-"""How the files of frames begin that import a model, and are not of it."""
+"""The frames that import a model are in files whose names begin with one of these; those of the model are not."""
 
 
 class ModelFile:

@@ -99,7 +99,7 @@ class _Resolver:
         return circle({**self._registry.dependencies(), self._name: self._needs}, self._name)
 
     def is_known(self, name: str) -> bool:
-        """Whether exactly one repository has that model, or it serves on as it was when one had."""
+        """Whether that model can be used: exactly one repository has it, or it serves while several have it."""
         record = self._registry.records.get(name)
         return record is not None and (bool(record.serving) or not record.ambiguous)
 
