@@ -1,4 +1,4 @@
-"""Protocol of asyncio for one connection: the shell around HTTP/2, which writes once in a turn of the event loop."""
+"""Protocol of asyncio for one connection: the shell around HTTP/2, which joins what is written in a turn of the loop."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ class GrpcProtocol(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._calls: dict[int, Call] = {}
         self._unsent_answers: dict[int, tuple[str, int]] = {}  # of calls that are over: the API, and bytes that wait
-        self._flushing = False
+        self._flushing = self._reading = False
         self._held_since: float | None = None
         self._unsent = 0
         self._closing = False
@@ -78,7 +78,7 @@ class GrpcProtocol(asyncio.Protocol):
         """
         if self._closing:
             return
-        self._flushing = True  # everything is written below
+        self._flushing = self._reading = True  # everything is written below
         now = self._loop.time()
         streams = self.http2.streams
         try:
@@ -94,6 +94,7 @@ class GrpcProtocol(asyncio.Protocol):
                 else:
                     self._act(event)
         finally:
+            self._reading = False
             self._write()
         if not self._greeted and self.http2.greeted and not self._closing:  # from now on other timers count
             self._greeted = True
@@ -168,13 +169,19 @@ class GrpcProtocol(asyncio.Protocol):
         return True
 
     def respond(self, stream_id: int, head: bytes, content: list[Buffer], size: int) -> None:
-        """Send the whole answer of a call, `size` bytes of content."""
-        if not self._flushing:
-            self._flush_soon()
+        """Send the whole answer of a call, `size` bytes of content.
+
+        The last one that the client waits for is written at once, together with the answers before it: the client acts
+        on it while the server counts the requests of the batch.
+        """
         if size > UNCHARGED_BYTES:  # its request counts still: the peak has both
             self.context.budget.add(size - PREFIX_BYTES)
             self.context.budget.release(size - PREFIX_BYTES)
         self.http2.respond(stream_id, head, content, size, answers.OK_TRAILERS, self._loop.time())
+        if len(self._calls) == 1 and not self._reading:
+            self._write()
+        else:
+            self._flush_soon()
 
     def send_head(self, stream_id: int, block: bytes) -> None:
         """Send the head of an answer."""
