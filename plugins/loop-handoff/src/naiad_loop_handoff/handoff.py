@@ -119,18 +119,23 @@ class LoopHandoff:
             return
         token: LoopToken = []
         self._token = token
-        self._guard(leader, token)
+        self.guard(leader, token)
         leader.lead(token)
 
-    def begin(self, leader: Leader, token: LoopToken) -> None:
-        """The leader executes from now on, on this thread, and can be preempted."""
+    def took(self) -> None:
+        """The calling thread has the loop from now on."""
         self._thread = threading.get_ident()
-        self._guard(leader, token)
+
+    def guard(self, leader: Leader, token: LoopToken) -> None:
+        """The leader executes from now on, or is about to: the thread that takes it out of the token has the loop."""
+        self._watchdog.begin()
+        token.append(leader)
 
     def preempt(self) -> bool:
         """Let the main thread have the loop while the leader executes; whether it did. For any thread."""
-        leader = _taken(self._token)
-        if leader is None:  # no leader executes at present, or another thread was faster
+        try:
+            leader = self._token.pop()
+        except IndexError:  # no leader executes at present, or another thread was faster
             return False
         self.leader = None
         try:
@@ -143,19 +148,11 @@ class LoopHandoff:
         self._over = True
         self.appoint(None)
 
-    def _guard(self, leader: Leader, token: LoopToken) -> None:
-        """From now on the thread that takes the leader out of the token has the loop."""
-        self._watchdog.begin()
-        token.append(leader)
-
 
 def reclaim(token: LoopToken) -> bool:
     """The leader of that token has executed; whether it was not preempted, and has the loop."""
-    return _taken(token) is not None
-
-
-def _taken(token: LoopToken) -> Leader | None:
     try:
-        return token.pop()
+        token.pop()
     except IndexError:
-        return None
+        return False
+    return True

@@ -150,6 +150,8 @@ class HandoffWorker(RunnerWorker[ItemT]):
         handoff, own = self.handoff, self._own
         self._thread = threading.get_ident()
         self._has_loop = reclaim(token)
+        if self._has_loop:
+            handoff.took()
         try:
             while self._has_loop and handoff.leader is self:
                 if own:
@@ -176,7 +178,7 @@ class HandoffWorker(RunnerWorker[ItemT]):
         for _ in range(_IN_A_ROW):
             executed: list[ItemT] = []
             self._executed = executed
-            handoff.begin(self, token)
+            handoff.guard(self, token)
             try:
                 self.host.execute(instance, own.popleft(), self.hand_back)
             finally:
