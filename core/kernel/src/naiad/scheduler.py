@@ -53,11 +53,9 @@ class Drop:
     detail: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True)  # for the reason in `naiad.types`; never changed
 class Dispatch:
     """These tickets go to that instance now, as one batch in this order; `reason` says why the batch closed.
-
-    Not frozen, for the reason in `naiad.types`, and never changed; a decision neither.
 
     `rows` is for the batch codec: the layout of a batch of sequences (`naiad_kit.sequences.Row`), each of `tickets` in
     one row and in the same order.
@@ -69,7 +67,7 @@ class Dispatch:
     rows: tuple[Any, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True)  # for the same reason; never changed
 class Decision:
     """What to do now. `wake_at` is when to ask again if nothing else happens before (None: no need).
 

@@ -1,4 +1,4 @@
-"""Protocol of asyncio for one connection: the shell around HTTP/2, which joins what is written in a turn of the loop."""
+"""Protocol of asyncio for one connection: the shell around HTTP/2, which joins what it writes in a turn of the loop."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -48,8 +48,7 @@ class GrpcProtocol(asyncio.Protocol):
         self._flushing = self._reading = False
         self._held_since: float | None = None
         self._unsent = 0
-        self._closing = False
-        self._greeted = False
+        self._closing = self._greeted = False
         self._timer: asyncio.TimerHandle | None = None
 
     # What the event loop calls
@@ -94,12 +93,9 @@ class GrpcProtocol(asyncio.Protocol):
                 else:
                     self._act(event)
         finally:
-            self._reading = False
             self._write()
         if not self._greeted and self.http2.greeted and not self._closing:  # from now on other timers count
             self._greeted = True
-            if self._timer is not None:
-                self._timer.cancel()
             self._set_timer(now)
 
     def eof_received(self) -> None:
@@ -169,16 +165,12 @@ class GrpcProtocol(asyncio.Protocol):
         return True
 
     def respond(self, stream_id: int, head: bytes, content: list[Buffer], size: int) -> None:
-        """Send the whole answer of a call, `size` bytes of content.
-
-        The last one that the client waits for is written at once, together with the answers before it: the client acts
-        on it while the server counts the requests of the batch.
-        """
+        """Send the whole answer of a call, `size` bytes of content."""
         if size > UNCHARGED_BYTES:  # its request counts still: the peak has both
             self.context.budget.add(size - PREFIX_BYTES)
             self.context.budget.release(size - PREFIX_BYTES)
         self.http2.respond(stream_id, head, content, size, answers.OK_TRAILERS, self._loop.time())
-        if len(self._calls) == 1 and not self._reading:
+        if len(self._calls) == 1 and not self._reading:  # the client waits for no other, and acts while we count
             self._write()
         else:
             self._flush_soon()
@@ -297,7 +289,7 @@ class GrpcProtocol(asyncio.Protocol):
 
     def _write(self) -> None:
         """Write all frames of this turn at once."""
-        self._flushing = False
+        self._flushing = self._reading = False
         frames = self.http2.outbox.frames
         if frames and not self._transport.is_closing():
             if len(frames) == 1:
@@ -339,8 +331,10 @@ class GrpcProtocol(asyncio.Protocol):
             self._timer = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
 
     def _set_timer(self, now: float) -> None:
-        delay = min(self.http2.next_timer() - now, _LONGEST_TIMER)
-        self._timer = self._loop.call_later(max(delay, 0.001), self._tick)
+        if self._timer is not None:
+            self._timer.cancel()
+        delay = max(0.001, min(self.http2.next_timer() - now, _LONGEST_TIMER))
+        self._timer = self._loop.call_later(delay, self._tick)
 
     def _tick(self) -> None:
         """Act on timers, stalls and slow requests."""
