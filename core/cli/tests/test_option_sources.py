@@ -1,12 +1,15 @@
 """Options in variables of the environment and in a file."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from naiad import PluginRegistry
 from naiad.options import Option, boolean, port
-from naiad_cli.option_sources import OPTIONS_FILE, sourced_values, unknown_variables
+from naiad_cli.option_sources import OPTIONS_FILE, sourced_values, unknown_variables, variable_of
 from naiad_cli.parser import UsageError
+from naiad_cli.serve_options import every_option
 
 PORT = Option("http-port", 8000, "where to listen", port)
 STRICT = Option("strict", True, "be strict", boolean)
@@ -54,8 +57,13 @@ def test_options_of_another_command_in_the_file_are_known_and_not_taken(tmp_path
         ("http-port = 1\nhttp_prt = 2\n", "naiad.toml:2: unknown option 'http_prt'; did you mean 'http-port'?"),
         ("[serve]\nhttp-port = 1\n", "naiad.toml:1: 'serve' is a table; write each option without one, as http-port ="),
         ("mode = 'poll'\noptions = 'x'\n", "naiad.toml:2: an options file names no other"),
-        ("http-port = [1]\n", "naiad.toml:1: http-port takes one text, number or truth value"),
-        ("\nhttp-port = 'x'\n", "naiad.toml:2: http-port: 'x'"),
+        ("http-port = [1]\n", "naiad.toml:1: http-port takes one text, number or truth value, as http-port = 8000"),
+        ("strict = [true]\n", "naiad.toml:1: strict takes one text, number or truth value, as strict = true"),
+        ("backend-config = {a = 1}\n", "naiad.toml:1: 'backend-config' is a table"),
+        ("backend-config = [['a']]\n", 'naiad.toml:1: backend-config takes an array of texts, as backend-config = ["'),
+        ("\nhttp-port = 'x'\n", "naiad.toml:2: http-port: 'x' is not a whole number; write one such as 8000"),
+        ("http-port = 1.5\n", "naiad.toml:1: http-port: '1.5' is not a whole number"),
+        ("strict = 'x'\n", "naiad.toml:1: strict: 'x' is none of true, false, 1"),
         ("http-port 1\n", "naiad.toml:1:11: Expected '=' after a key in a key/value pair; write one"),
         ("mode = 'pol'\n", "naiad.toml:1: mode: invalid choice: 'pol'"),
     ],
@@ -68,10 +76,45 @@ def test_a_mistake_in_the_file_is_named_with_its_line(tmp_path: Path, text: str,
 
 
 def test_a_file_that_is_not_there_and_a_bad_variable_are_named() -> None:
-    with pytest.raises(UsageError, match=r"--options no/such.toml cannot be read: No such file or directory$"):
+    with pytest.raises(UsageError, match=r"^--options: 'no/such.toml' cannot be read: No such file or directory$"):
         sourced_values(OPTIONS, OPTIONS, {"options": "no/such.toml"}, {})
+    with pytest.raises(UsageError, match=r"^NAIAD_OPTIONS: 'no/such.toml' cannot be read: No such file or directory$"):
+        sourced_values(OPTIONS, OPTIONS, {}, {"NAIAD_OPTIONS": "no/such.toml"})
     with pytest.raises(UsageError, match="NAIAD_STRICT: 'maybe'"):
         sourced_values(OPTIONS, OPTIONS, {}, {"NAIAD_STRICT": "maybe"})
+
+
+EVERY_OPTION = [option for option in every_option(PluginRegistry.discover()) if option is not OPTIONS_FILE]
+SAYS_WHAT_IS_ALLOWED = re.compile(
+    r"; write |\(choose from |; they go from 0|is not between|must be greater than 0|must be 0 or greater"
+    r"|must be a number of seconds greater than 0|is none of |must be NAME:COUNT| such as "
+)
+
+
+@pytest.mark.parametrize("option", EVERY_OPTION, ids=lambda option: option.name)
+def test_a_wrong_value_of_each_option_is_refused_with_what_is_allowed(option: Option) -> None:
+    variable = variable_of(option.name)
+
+    refusals = {text: refusal_of(option, variable, text) for text in ("?", "-1", "1,5", "nan")}
+
+    for text, refusal in refusals.items():
+        assert not refusal or refusal.startswith(f"{variable}: ")
+        assert not refusal or f"'{text}'" in refusal
+        assert not refusal or SAYS_WHAT_IS_ALLOWED.search(refusal)
+
+
+def refusal_of(option: Option, variable: str, text: str) -> str:
+    """The message for a value of a variable, "" for one that the option takes."""
+    try:
+        sourced_values((option,), (option,), {}, {variable: text})
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def test_a_verbosity_that_is_none_says_which_levels_there_are() -> None:
+    with pytest.raises(UsageError, match=r"^NAIAD_LOG_VERBOSE: 'abc' is none of the levels 0, 1, 2, true, false$"):
+        sourced_values(EVERY_OPTION, EVERY_OPTION, {}, {"NAIAD_LOG_VERBOSE": "abc"})
 
 
 def install_grpc(name: str) -> str:

@@ -71,7 +71,7 @@ def test_an_option_has_the_other_name_that_users_of_triton_know() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--port=x"], "argument --port: 'x' is not a number"),
+        (["--port=x"], "argument --port: 'x' is not a whole number; write one such as 8000"),
         (["--strict=maybe"], "argument --strict: 'maybe'"),
         (["--mode=push"], "argument --mode: invalid choice: 'push' (choose from 'none', 'poll')"),
         (
@@ -79,7 +79,7 @@ def test_an_option_has_the_other_name_that_users_of_triton_know() -> None:
             "argument --mode: invalid choice: 'polll' (choose from 'none', 'poll'); did you mean 'poll'?",
         ),
         (["--port"], "argument --port: expected one argument"),
-        (["--strict", "false", "--port", "--strict"], "argument --port: '--strict' is not a number"),
+        (["--strict", "false", "--port", "--strict"], "argument --port: '--strict' is not a whole number"),
         (["--pot=1"], "unrecognized arguments: --pot=1"),
     ],
 )

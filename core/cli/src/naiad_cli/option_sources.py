@@ -4,6 +4,7 @@ A variable of the environment is an option's name in capitals, `-` as `_`, behin
 value on each line of it. In the file an option is a key, and a repeatable one an array.
 """
 
+import json
 import os
 import re
 import tomllib
@@ -65,8 +66,10 @@ def sourced_values(
     its line, and for a key that is not known.
     """
     from_variables = dict(_from_variables((*options, OPTIONS_FILE), environment))
-    path = values.get(OPTIONS_FILE.name) or from_variables.pop(OPTIONS_FILE.name, "")
-    from_file = _from_file(Path(path), known) if path else {}
+    of_variable = from_variables.pop(OPTIONS_FILE.name, "")
+    path = values.get(OPTIONS_FILE.name) or of_variable
+    source = f"--{OPTIONS_FILE.name}" if values.get(OPTIONS_FILE.name) else variable_of(OPTIONS_FILE.name)
+    from_file = _from_file(Path(path), known, source) if path else {}
     names = {option.name for option in options}
     return {name: value for name, value in {**from_file, **from_variables, **values}.items() if name in names}
 
@@ -87,13 +90,13 @@ def _from_variables(options: Sequence[Option], environment: Mapping[str, str]) -
         yield option.name, converted if option.repeatable else converted[0]
 
 
-def _from_file(path: Path, options: Sequence[Option]) -> dict[str, Any]:
+def _from_file(path: Path, options: Sequence[Option], source: str) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         document = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"--{OPTIONS_FILE.name} {path} cannot be read: {reason}") from error
+        raise UsageError(f"{source}: '{path}' cannot be read: {reason}") from error
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{_located(path, str(error))}; write one option on each line, as http-port = 8000") from error
     by_name = {option.name: option for option in options if option is not OPTIONS_FILE}
@@ -109,10 +112,17 @@ def _from_file(path: Path, options: Sequence[Option]) -> dict[str, Any]:
             raise UsageError(f"{location}: unknown option '{key}'{did_you_mean(name, list(by_name))}")
         words = value if isinstance(value, list) else [value]
         if (isinstance(value, list) and not option.repeatable) or any(isinstance(word, dict | list) for word in words):
-            raise UsageError(f"{location}: {key} takes one text, number or truth value, as {key} = 8000")
+            raise UsageError(f"{location}: {key} takes {_what_it_takes(option)}")
         converted = tuple(_converted(option, _text(word), f"{location}: {key}") for word in words)
         values[name] = converted if option.repeatable else converted[0]
     return values
+
+
+def _what_it_takes(option: Option) -> str:
+    """The kind of an option's value in the file, with a line; the form of its texts and truth values is JSON's too."""
+    if option.repeatable:
+        return f'an array of texts, as {option.name} = ["{option.metavar or "TEXT"}"]'
+    return f"one text, number or truth value, as {option.name} = {json.dumps(option.default)}"
 
 
 def _located(path: Path, error: str) -> str:

@@ -131,8 +131,17 @@ def convert_text(option: Option, text: str) -> Any:
     try:
         return option.type(text)
     except ValueError as error:
-        pythonic = str(error).startswith(("invalid literal for int", "could not convert string to float"))
-        raise ValueError(f"'{text}' is not a number" if pythonic else str(error)) from error
+        raise ValueError(_in_plain_words(str(error), option, text)) from error
+
+
+def _in_plain_words(error: str, option: Option, text: str) -> str:
+    """The error of `int` or `float` as a sentence with what to write; any other as it is."""
+    example = str(option.default) if isinstance(option.default, int | float) else "8"
+    if error.startswith("invalid literal for int"):
+        return f"'{text}' is not a whole number; write one such as {example}"
+    if error.startswith("could not convert string to float"):
+        return f"'{text}' is not a number; write one such as {example}"
+    return error
 
 
 def _converter(option: Option) -> Callable[[str], Any]:

@@ -9,14 +9,14 @@ from naiad.errors import InvalidArgumentError
 _T = TypeVar("_T")
 
 
-def boolean(text: str) -> bool:
+def boolean(text: str, allowed: str = "true, false, 1, 0, yes, no, on, off") -> bool:
     """true/false, 1/0, yes/no, on/off in any case. Raises ValueError otherwise."""
     lowered = text.strip().lower()
     if lowered in ("true", "1", "yes", "on"):
         return True
     if lowered in ("false", "0", "no", "off"):
         return False
-    raise ValueError(f"'{text}' is neither true nor false")
+    raise ValueError(f"'{text}' is none of {allowed}")
 
 
 def positive(text: str) -> int:
@@ -55,7 +55,7 @@ LOG_FORMATS = ("default", "ISO8601", "json")
 
 def _verbosity(text: str) -> int:
     """A verbosity level; the words of a switch count as 0 and 1."""
-    return int(text) if text.strip().isdigit() else int(boolean(text))
+    return int(text) if text.strip().isdigit() else int(boolean(text, "the levels 0, 1, 2, true, false"))
 
 
 LOG_OPTIONS = (

@@ -46,9 +46,10 @@ class ActionToken:
         try:
             token = self._path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
             raise InvalidArgumentError(
-                f"--dashboard-token-file: '{self._path}' cannot be read: {error}; write a token of {_SHORTEST} letters "
-                "or more to it, such as from `openssl rand -hex 24`"
+                f"--dashboard-token-file: '{self._path}' cannot be read: {reason}; write a token of {_SHORTEST} "
+                "letters or more to it, such as from `openssl rand -hex 24`"
             ) from error
         if len(token) < _SHORTEST:
             raise InvalidArgumentError(

@@ -10,14 +10,14 @@ from naiad_http.limits import BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not (isfinite(seconds) and seconds > 0):
-        raise ValueError("must be a number of seconds greater than 0")
+        raise ValueError(f"'{text}' must be a number of seconds greater than 0")
     return seconds
 
 
 def _not_negative(text: str) -> int:
     number = int(text)
     if number < 0:
-        raise ValueError("must be 0 or greater")
+        raise ValueError(f"'{text}' must be 0 or greater")
     return number
 
 

@@ -71,7 +71,7 @@ def _milliseconds(text: str) -> float:
     """A finite time of more than 0 ms."""
     value = float(text)
     if not 0 < value < math.inf:
-        raise ValueError(f"'{text}' is not a time in milliseconds")
+        raise ValueError(f"'{text}' is not a time in milliseconds; write a number greater than 0")
     return value
 
 

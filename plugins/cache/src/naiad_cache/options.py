@@ -11,7 +11,7 @@ from naiad.options import Option
 def _byte_size(text: str) -> int:
     value = int(text)
     if value < 0:
-        raise ValueError(f"'{text}' is not a number of bytes")
+        raise ValueError(f"'{text}' is not a number of bytes; write 0 or more")
     return value
 
 

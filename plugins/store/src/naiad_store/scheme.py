@@ -21,7 +21,7 @@ def _size(text: str) -> int:
     scale = "KMGT".find(text[-1:].upper()) + 1 if text else 0
     value: int = int(text[:-1] if scale else text) * 1024**scale
     if value < 0:
-        raise ValueError(f"'{text}' is negative")
+        raise ValueError(f"'{text}' is negative; write 0 or more")
     return value
 
 

@@ -9,7 +9,7 @@ def _count(text: str) -> int:
     """A whole number from 0 up."""
     value = int(text)
     if value < 0:
-        raise ValueError(f"'{text}' is negative")
+        raise ValueError(f"'{text}' is negative; write 0 or more")
     return value
 
 
@@ -17,7 +17,7 @@ def _seconds(text: str) -> float:
     """A finite time in seconds from 0 up."""
     value = float(text)
     if not 0 <= value < math.inf:
-        raise ValueError(f"'{text}' is not a time in seconds")
+        raise ValueError(f"'{text}' is not a time in seconds; write a number from 0 up")
     return value
 
 

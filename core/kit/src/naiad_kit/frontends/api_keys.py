@@ -164,7 +164,8 @@ def read_key_file(path: str) -> KeyFile:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidArgumentError(f"--api-keys: '{path}' cannot be read: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidArgumentError(f"--api-keys: '{path}' cannot be read: {reason}") from error
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
