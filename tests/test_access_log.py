@@ -219,6 +219,34 @@ def test_a_call_over_grpc_has_its_times_trace_and_sizes_and_one_that_is_late_too
     assert lines[3]["total_us"] > 200_000
 
 
+@pytest.mark.parametrize("transport", ["naiad", "grpcio"])
+def test_a_request_that_fails_in_its_model_has_its_times_and_its_batch(
+    serve: "Serve", tmp_path: Path, transport: str
+) -> None:
+    write_model(tmp_path, "fails", ECHO.replace("return x", "import time; time.sleep(0.05); raise ValueError(x)"))
+    server = serve("--access-log=json", f"--grpc-transport={transport}", tmp_path, frontends=["http", "grpc"])
+    port = server.wait_for(r"grpc frontend listens at \S+:(\d+)").group(1)
+    url = server.url
+    tensor = triton_grpc.InferInput("x", [1], "FP32")
+    tensor.set_data_from_numpy(np.ones(1, np.float32))
+
+    assert infer(url, "fails", 1)[0] == 500
+    assert ask(f"{url}/v2/models/fails/generate", {"x": [2]})[0] == 500
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{port}") as client:
+        with pytest.raises(triton_grpc.InferenceServerException):
+            client.infer("fails", [tensor])
+        client.start_stream(lambda result, error: None)
+        client.async_stream_infer("fails", [tensor])
+        client.stop_stream()
+
+    lines = [access_of(server) for _ in range(4)]
+    assert [line["status"] for line in lines] == [500, 500, "INTERNAL", "INTERNAL"]
+    for line in lines:
+        assert 50_000 <= line["compute_us"] <= line["total_us"]
+        assert 0 < line["queue_us"] <= line["total_us"]
+        assert (line["batch_size"], line["closed"]) == (1, "single")
+
+
 def test_a_log_that_is_made_verbose_while_the_server_runs_has_a_line_for_each_request(
     serve: "Serve", tmp_path: Path
 ) -> None:

@@ -29,6 +29,23 @@ async def test_an_error_keeps_its_kind_and_names_the_ensemble_and_the_step(chain
     assert str(caught.value) == "in ensemble 'e', no such word (step 1 of 'e', model 'ten')"
 
 
+async def test_an_ensemble_that_fails_knows_the_times_of_all_its_steps(chain: Parts) -> None:
+    def fail(batch):  # type: ignore[no-untyped-def]
+        time.sleep(0.02)  # what is measured
+        raise UnknownError("no such word")
+
+    chain.functions["ten"] = fail
+    outcomes: list[object] = []
+
+    async with chain.serving() as server:
+        call = server.submit(ask("e"), outcomes.append)
+        await until(lambda: outcomes)
+
+    assert isinstance(outcomes[0], UnknownError)
+    assert sum(call.phases) > 20_000_000  # type: ignore[attr-defined]
+    assert call.queue_ns > 0  # type: ignore[attr-defined]
+
+
 async def test_an_error_on_the_way_through_two_ensembles_names_both(chain: Parts) -> None:
     chain.join("outer", "A", "D", "e A=A -> C=D")
     chain.functions["ten"] = lambda batch: {"z": 1}

@@ -4,6 +4,7 @@ import pytest
 
 from naiad.errors import (
     DeadlineExceededError,
+    InternalError,
     InvalidArgumentError,
     NaiadError,
     QueueFullError,
@@ -169,6 +170,34 @@ async def test_a_dropped_request_is_reported_why(reason: DropReason, kind: type[
     assert 2 not in scheduler.settled
     driven.finish()
     assert await driven.executing() == [["c"]]
+
+
+async def test_a_request_that_failed_in_its_model_knows_its_times_and_its_batch() -> None:
+    driven = DrivenQueue()
+    call = driven.submit("a")
+    await turns()
+
+    driven.finish(errors={"a": InternalError("no")}, at_ms=(5, 6, 9, 11))
+
+    assert str(driven.error("a")) == "no"
+    assert call.queue_ns == 5_000_000
+    assert call.phases == (1_000_000, 3_000_000, 2_000_000)
+    assert call.joined == (1, "single")
+
+
+async def test_a_request_that_failed_before_it_executed_knows_how_long_it_waited() -> None:
+    driven = DrivenQueue()
+    executing = driven.submit("a")
+    waiting = driven.submit("b", seconds=0.01)
+    await turns()
+
+    await jump(0.02)
+    await turns()
+
+    assert type(driven.error("b")) is DeadlineExceededError
+    assert waiting.queue_ns > 0
+    assert waiting.phases == (0, 0, 0)
+    assert executing.queue_ns == 0
 
 
 async def test_a_batch_lost_with_its_worker_fails_and_the_rest_waits_for_a_slot() -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from naiad.backend import Answer, Batch
+from naiad._engine.execution import Execution, ManagedInstance
+from naiad.backend import Answer, Batch, Placement
 from naiad.errors import InternalError, WorkerDiedError
 from naiad.reports import InstanceReport
+from naiad_config import ModelInstanceGroup
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import off_the_loop, request, running, write_model
 from naiad_testing.loops import turns, until
@@ -30,6 +32,18 @@ async def test_the_request_that_killed_its_worker_is_reported(tmp_path: Path, ca
         "the worker of instance 'm_0' died while it held the request: SystemExit: the model left; it is being replaced"
     )
     assert "the worker of instance 'm_0' died" in caplog.text
+
+
+async def test_a_request_that_waited_for_a_worker_that_died_took_no_time_to_compute() -> None:
+    unused: Any = None
+    placement = Placement("m_0", "CPU", 0, ModelInstanceGroup())
+    instance = ManagedInstance(placement, unused, unused, unused, unused, lambda _, lost: None)
+    waited = Execution(0, (1,), (), Batch([], []), "single", ())
+
+    instance.died("it left", (waited,))
+
+    assert waited.phases() == (0, 0, 0)
+    assert waited.started_ns == waited.done_ns > 0
 
 
 async def test_a_dead_worker_is_replaced_and_its_instance_closed(tmp_path: Path) -> None:

@@ -159,6 +159,7 @@ class EnsembleCall:
             return
         if isinstance(outcome, NaiadError) or outcome.error is not None:
             failure = outcome if isinstance(outcome, NaiadError) else outcome.error
+            self._add_times(step)
             self._done(step)
             self.fail(failure or InternalError("a step failed"), step)
             return

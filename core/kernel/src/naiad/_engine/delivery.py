@@ -58,6 +58,7 @@ class Delivery:
                 if outcome is None or (call.stream is not None and execution.error is None):
                     outcome = self._invalid_answer(call)
                 arrival_ns = int(call.arrival * 1e9)
+                call.queue_ns, call.phases, call.joined = execution.started_ns - arrival_ns, phases, joined
                 if isinstance(outcome, NaiadError):
                     drop_tracebacks(outcome)
                     failed += 1
@@ -65,7 +66,6 @@ class Delivery:
                 else:
                     items += call.ticket.batch_size
                     totals.append(execution.done_ns - arrival_ns)
-                    call.queue_ns, call.phases, call.joined = execution.started_ns - arrival_ns, phases, joined
                     queues.append(call.queue_ns)
                 self.conclude(call, outcome)
             counters = self._counters.by_slot[execution.slot]
@@ -162,17 +162,16 @@ class Delivery:
             call.stream.release()
 
     def _count(self, stream: ResponseStream, outcome: Outcome) -> None:
-        ticket, trace = stream.call.ticket, stream.call.request.trace
-        now, arrival_ns = monotonic_ns(), int(stream.call.arrival * 1e9)
-        total_ns, queue_ns, phases = now - arrival_ns, stream.opened_ns - arrival_ns, (0, now - stream.opened_ns, 0)
-        if trace is not None:
-            trace.executed(stream.opened_ns, phases)
+        call, now = stream.call, monotonic_ns()
+        total_ns, phases = now - int(call.arrival * 1e9), (0, now - stream.opened_ns, 0)
+        call.queue_ns, call.phases = total_ns - phases[1], phases
+        if call.request.trace is not None:
+            call.request.trace.executed(stream.opened_ns, phases)
         if isinstance(outcome, NaiadError):
             self._counters.failed(total_ns, reason=FailureReason.BACKEND)
             return
-        stream.call.queue_ns, stream.call.phases = queue_ns, phases
         counters = self._counters.by_slot[stream.slot]
-        counters.succeeded(ticket.batch_size, (total_ns,), (queue_ns,), phases, streamed=True)
+        counters.succeeded(call.ticket.batch_size, (total_ns,), (call.queue_ns,), phases, streamed=True)
 
     def _invalid_answer(self, call: Call) -> NaiadError:
         if call.stream is not None:

@@ -150,6 +150,7 @@ class ManagedInstance:
         what = f"the worker of instance '{self.name}' died while it held the request: {reason}; it is being replaced"
         for execution in lost:
             execution.done_ns, execution.error = monotonic_ns(), WorkerDiedError(what)
+            execution.started_ns = execution.started_ns or execution.done_ns  # it may have waited for the worker
         proved = monotonic() - self.live_since > LONGEST_RETRY
         self.setbacks = 1 if proved else self.setbacks + 1
         self.instance, self.state, self.ready_check = None, "DEAD", None

@@ -458,7 +458,9 @@ class ModelQueue:
         self, call: Call, error: NaiadError, reason: FailureReason = FailureReason.OTHER, settled: bool = False
     ) -> None:
         if not call.over:
-            self._counters.failed(int((monotonic() - call.arrival) * 1e9), reason=reason)
+            since_ns = int((monotonic() - call.arrival) * 1e9)
+            call.queue_ns = 0 if self._is_busy(call) else since_ns
+            self._counters.failed(since_ns, reason=reason)
             self._delivery.conclude(call, error)
         self._forget(call, settled)
 
