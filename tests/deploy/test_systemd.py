@@ -32,6 +32,10 @@ def test_the_command_has_options_that_there_are_and_the_stop_is_longer_than_thei
     assert int(service()["TimeoutStopSec"]) > int(options["lame-duck-secs"]) + int(options["exit-timeout-secs"])
 
 
+def test_the_start_is_over_when_the_server_says_so_however_long_models_load() -> None:
+    assert (service()["Type"], service()["TimeoutStartSec"]) == ("notify", "infinity")
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / UNIT.name

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from naiad_cli.memory import trimming_memory
 from naiad_cli.process_end import end_process
 from naiad_cli.stop_signals import StopSignals, end_without_the_interpreter
 from naiad_cli.supervisor import report_serving
+from naiad_cli.systemd import ServiceNotifier, take_notifier
 from naiad_cli.tables import print_table
 from naiad_cli.terminal import StatusLine
 from naiad_cli.watchdog import watching
@@ -31,6 +33,10 @@ _logger = logging.getLogger("naiad")
 
 _START_SECONDS = 60.0
 """The least that the watchdog allows while the server starts: the loop imports, and frontends answer already."""
+
+
+_NOTICE_SECONDS = 0.5
+"""How often systemd is notified of the progress of the start, if there is some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,7 @@ async def serve(
     `services` are those of this process, such as the control of its log; `runner` runs the event loop that this is
     called on, where that is not the main thread alone.
     """
+    notifier = take_notifier(os.environ)
     keys = next((service for service in services if isinstance(service, ApiKeys)), None)
     with imports_uncollected():
         server = naiad.Server(options=options, plugins=plugins, runner=runner, services=services)
@@ -62,14 +69,16 @@ async def serve(
     loop, limit = asyncio.get_running_loop(), server.settings["watchdog-secs"]
     try:
         with watching(loop, limit and max(limit, _START_SECONDS)):
-            async with _progress(server, status_line):
+            async with _progress(server, status_line, notifier):
                 interrupted = await _start(server, stop)
     except NaiadError as error:
+        notifier.stopping(str(error))
         lines = str(error).splitlines()
         for line in lines[:1] if error.logged else lines:  # what follows the first is in the log already
             _logger.error("%s", line)
         return ServerEnd(1)
     except Exception as error:  # a plugin's, or a mistake of ours: the traceback is for those who ask for it
+        notifier.stopping(f"the server cannot start: {type(error).__name__}: {error}")
         _logger.error("the server cannot start: %s: %s; --log-verbose=1 shows where", type(error).__name__, error)
         _logger.debug("the server cannot start", exc_info=True)
         return ServerEnd(1)
@@ -80,10 +89,12 @@ async def serve(
         if runner is not None:
             runner.started()
         report_serving()
+        notifier.ready(_describe_started(server))
         if status_line is not None:
             flush_log()
             print_models(server)
         await _serve_until(stop, server, keys)
+    notifier.stopping(f"stopping; requests in flight have {server.settings['exit-timeout-secs']:g} s to end")
     ended = await server.stop(0.0 if interrupted else server.settings["lame-duck-secs"])
     _logger.info("stopped" if ended else "stopped with requests unanswered")
     return ServerEnd(0 if ended else 1, threads_remain=interrupted or not ended)
@@ -105,6 +116,13 @@ async def _serve_until(stop: asyncio.Event, server: naiad.Server, keys: ApiKeys 
         await stop.wait()
     if following is not None:
         following.cancel()
+
+
+def _describe_started(server: naiad.Server) -> str:
+    """What a server serves that has started, and why it is not ready, if so: a model may have failed."""
+    readiness = server.ready()
+    reason = "" if readiness.ready else f"; not ready when it had started: {'; '.join(readiness.reasons)}"
+    return f"serves {', '.join(server.settings['model-repository'])}{reason}"
 
 
 def print_models(server: naiad.Server) -> None:
@@ -143,29 +161,42 @@ async def _start(server: naiad.Server, stop: asyncio.Event) -> bool:
 
 
 @asynccontextmanager
-async def _progress(server: naiad.Server, status_line: StatusLine | None) -> AsyncIterator[None]:
+async def _progress(
+    server: naiad.Server, status_line: StatusLine | None, notifier: ServiceNotifier
+) -> AsyncIterator[None]:
     """Show how many models are loaded, and which are still loading, while the block runs."""
-    if status_line is None:
-        yield
-        return
-    ticking = asyncio.ensure_future(_tick(server, status_line))
+    ticking = [asyncio.ensure_future(_notify_progress(server, notifier))] if notifier.is_used else []
+    if status_line is not None:
+        ticking.append(asyncio.ensure_future(_tick(server, status_line)))
     try:
         yield
     finally:
-        ticking.cancel()
-        status_line.show("")
+        for each in ticking:
+            each.cancel()
+        if status_line is not None:
+            status_line.show("")
 
 
 async def _tick(server: naiad.Server, status_line: StatusLine) -> None:
     started = monotonic()
     while True:
         await asyncio.sleep(0.1)
-        requested = [entry for entry in server.index() if entry.state]
-        loading = [_described(entry) for entry in requested if entry.state == "LOADING"]
-        counted = (
-            f"loading models: {len(requested) - len(loading)} of {len(requested)} done, {monotonic() - started:.1f} s"
-        )
-        status_line.show(f"{counted}, waiting for {', '.join(loading)}" if loading else "")
+        counted, loading = _loading(server)
+        status_line.show(f"{counted}, {monotonic() - started:.1f} s, waiting for {loading}" if loading else "")
+
+
+async def _notify_progress(server: naiad.Server, notifier: ServiceNotifier) -> None:
+    while True:
+        counted, loading = _loading(server)
+        notifier.status(f"{counted}, waiting for {loading}" if loading else "starting")
+        await asyncio.sleep(_NOTICE_SECONDS)
+
+
+def _loading(server: naiad.Server) -> tuple[str, str]:
+    """How many models are loaded, and those that are still loading, "" for none."""
+    requested = [entry for entry in server.index() if entry.state]
+    loading = [_described(entry) for entry in requested if entry.state == "LOADING"]
+    return f"loading models: {len(requested) - len(loading)} of {len(requested)} done", ", ".join(loading)
 
 
 def _described(entry: IndexEntry) -> str:
