@@ -9,10 +9,15 @@ import uvloop
 from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
 from naiad_grpc.grpcio import listener as grpcio
+from naiad_grpc.http2.header_blocks import encode_fields
 from naiad_grpc.options import OPTIONS
 from naiad_grpc.server import listener as naiad
 from naiad_grpc.service.operations import StreamOperation, UnaryOperation
 from naiad_kit.frontends.byte_budget import ByteBudget
+
+from ..http2.conftest import END_HEADERS, FIELDS, HEADERS, frame
+
+LARGE = 32_000_000
 
 
 class Calls:
@@ -25,7 +30,7 @@ class Calls:
         self.noted = []
 
     def operations(self):
-        unary = (self.echo, self.fail, self.refuse, self.wait, self.remaining, self.context)
+        unary = (self.echo, self.fail, self.refuse, self.wait, self.remaining, self.context, self.large)
         return [
             *(UnaryOperation(f"/t/{each.__name__}", "inference", each) for each in unary),
             UnaryOperation("/t/other", "statistics", self.echo),
@@ -48,6 +53,11 @@ class Calls:
 
     async def context(self, _message, context):
         return type(context).__name__.encode()
+
+    async def large(self, _message, _context):
+        """More than the system takes off a connection that is not read."""
+        self.entered.set()
+        return bytes(LARGE)
 
     async def wait(self, message, _context):
         self.entered.set()
@@ -132,6 +142,12 @@ class Served:
         """The answer to one unary call on a channel of its own, or its status and details."""
         async with self.channel() as channel:
             return await answer(channel, name, message, **more)
+
+
+def head(stream, path):
+    """The frame that begins a call, of a client that writes frames by hand."""
+    fields = [(name, path.encode() if name == b":path" else value) for name, value in FIELDS]
+    return frame(HEADERS, END_HEADERS, stream, encode_fields(fields))
 
 
 async def answer(channel, name, message=b"", **more):

@@ -17,6 +17,7 @@ from naiad_grpc.grpcio.incoming import Incoming
 from naiad_grpc.inference_intake import ExplainedContext
 from naiad_grpc.service.operations import Operation, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, rpc_error
+from naiad_grpc.unfinished import UnfinishedCall
 from naiad_kit.explaining import EXPLAIN_HEADER
 from naiad_kit.frontends.api_keys import ApiKeys
 from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES, ByteBudget
@@ -42,19 +43,27 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._handlers = {each.path: self._handler(each, each.answer) for each in served}
         self._explained = {each.path: self._handler(each, _explained(each.answer)) for each in served}
         self._reading: set[asyncio.Task[Any]] = set()
+        self._incomplete = {each.path: UnfinishedCall(each.path, is_complete=False) for each in served}
+        self._open: dict[asyncio.Task[Any], UnfinishedCall | None] = {}  # None for those whose answer is not sent yet
 
     def service(self, handler_call_details: Any) -> Any:
         """The handler of a call; None, which grpcio answers with UNIMPLEMENTED, for an unknown RPC."""
         handlers = self._explained if _asks(handler_call_details.invocation_metadata) else self._handlers
         handler = handlers.get(handler_call_details.method)
-        if handler is not None and not self._admission.is_open:
-            return self._refusal(handler_call_details) or handler
+        if handler is None:
+            return None
+        refusal = None if self._admission.is_open else self._refusal(handler_call_details)
+        if refusal is not None:
+            return refusal
+        task = self._task()
+        self._open[task] = self._incomplete[handler_call_details.method]
+        task.add_done_callback(self._forget)
         return handler
 
     @property
     def calls_in_flight(self) -> int:
-        """The number of calls in flight."""
-        return self._admission.in_flight
+        """The number of calls whose answers are not sent, those included whose requests are incomplete."""
+        return len(self._open)
 
     def end(self) -> None:
         """Accept no more calls; streams receive no more messages, as if their clients had closed them."""
@@ -64,7 +73,31 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     async def drained(self) -> None:
         """Wait, once it ends, until no call is in flight."""
-        await self._admission.drained()
+        while self._open:
+            await asyncio.wait(list(self._open))
+
+    def unfinished(self) -> list[UnfinishedCall]:
+        """The calls in flight that have not been answered."""
+        return [each for each in self._open.values() if each is not None]
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._open.pop(task, None)
+
+    def _begin(self, call: UnfinishedCall, api: str) -> None:
+        """The request of a call is whole, or a stream begins."""
+        self._open[self._task()] = call
+        self._admission.begin(api)
+
+    def _end(self, api: str) -> None:
+        """A call is answered."""
+        self._open[self._task()] = None
+        self._admission.end_call(api)
+
+    @staticmethod
+    def _task() -> asyncio.Task[Any]:
+        """The task of the current call: grpcio has one for each, which ends when the answer is sent."""
+        task: Any = asyncio.current_task()
+        return task  # type: ignore[no-any-return]
 
     def _refusal(self, details: Any) -> Any:
         """The handler that refuses a call, None for a permitted call."""
@@ -74,12 +107,16 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     def _handler(self, operation: Operation, answer: Callable[..., Any]) -> Any:
         if isinstance(operation, UnaryOperation):
-            return grpc.unary_unary_rpc_method_handler(self._unary(operation.api, answer))
-        return grpc.stream_stream_rpc_method_handler(self._stream(operation.api, answer))
+            return grpc.unary_unary_rpc_method_handler(self._unary(operation, answer))
+        return grpc.stream_stream_rpc_method_handler(self._stream(operation, answer))
 
-    def _unary(self, api: str, answer: Callable[..., Any]) -> Callable[[bytes, Any], Coroutine[Any, Any, bytes]]:
+    def _unary(
+        self, operation: Operation, answer: Callable[..., Any]
+    ) -> Callable[[bytes, Any], Coroutine[Any, Any, bytes]]:
+        api, call = operation.api, UnfinishedCall(operation.path, is_complete=True)
+
         async def handler(message: bytes, context: Any) -> bytes:
-            self._admission.begin(api)
+            self._begin(call, api)
             try:
                 if len(message) > UNCHARGED_BYTES:
                     self._charge(self._budget.reserve, len(message))
@@ -90,16 +127,20 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
             except Exception as error:  # noqa: BLE001 - the caller gets a status for every error
                 failure = rpc_error(error)
             finally:
-                self._admission.end_call(api)
+                self._end(api)
                 del message
             await _end_with(failure, context)
             return b""
 
         return handler
 
-    def _stream(self, api: str, answer: Callable[..., Any]) -> Callable[[Any, Any], Coroutine[Any, Any, None]]:
+    def _stream(
+        self, operation: Operation, answer: Callable[..., Any]
+    ) -> Callable[[Any, Any], Coroutine[Any, Any, None]]:
+        api, call = operation.api, UnfinishedCall(operation.path, is_complete=True)
+
         async def handler(_messages: Any, context: Any) -> None:
-            self._admission.begin(api)
+            self._begin(call, api)
             incoming = Incoming(context, self._reading, lambda: self._admission.ending)
             try:
                 async with aclosing(answer(incoming, context)) as answered:
@@ -112,7 +153,7 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
             except Exception as error:  # noqa: BLE001 - as above
                 failure = rpc_error(error)
             finally:
-                self._admission.end_call(api)
+                self._end(api)
             if failure is not None:
                 await _end_with(failure, context)
 

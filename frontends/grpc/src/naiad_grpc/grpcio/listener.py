@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Iterable
-from contextlib import suppress
 
 import grpc
 
@@ -12,6 +11,7 @@ from naiad_grpc.grpcio.arguments import channel_arguments
 from naiad_grpc.grpcio.credentials import server_certificates
 from naiad_grpc.grpcio.handlers import Handlers
 from naiad_grpc.service.operations import Operation
+from naiad_grpc.unfinished import warn_of_unfinished
 from naiad_kit.frontends.addresses import cannot_listen
 from naiad_kit.frontends.api_keys import ApiKeys
 from naiad_kit.frontends.byte_budget import ByteBudget
@@ -19,7 +19,7 @@ from naiad_kit.frontends.endpoints import open_endpoint
 from naiad_kit.frontends.renewal import CertificateRenewal
 
 _FLUSH_SECONDS = 0.25
-"""Seconds for sending the last bytes when the grace period is over."""
+"""Seconds for the end of connections when no call is in flight, or the grace period is over."""
 _FREE_PORTS = 8
 """So many free ports are tried for port 0."""
 
@@ -81,14 +81,15 @@ class Listener:
 
     async def stop(self, grace: float) -> None:
         """Refuse new calls, let those in flight end within `grace` seconds, then close every connection."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + grace
         self._handlers.end()
         if self._renewing is not None:
             self._renewing.cancel()
-        with suppress(TimeoutError):
+        try:
             await asyncio.wait_for(self._handlers.drained(), grace)
-        await self._server.stop(max(_FLUSH_SECONDS, deadline - loop.time()))
+        except TimeoutError:
+            warn_of_unfinished(self._handlers.unfinished(), grace)
+        # grpcio waits for clients to answer a PING, and up to 20 s for one that keeps silent; all answers are sent here
+        await self._server.stop(_FLUSH_SECONDS)
 
 
 def is_worth_a_record(record: logging.LogRecord) -> bool:

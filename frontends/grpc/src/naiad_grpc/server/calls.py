@@ -10,6 +10,7 @@ from naiad_grpc.inference_intake import CallContext, ExplainedContext
 from naiad_grpc.server.methods import Method
 from naiad_grpc.server.shared import CallConnection
 from naiad_grpc.statuses import Code, RpcError, rpc_error, too_long
+from naiad_grpc.unfinished import UnfinishedCall
 from naiad_grpc.wire.compression import INLINE_BYTES, compress, decompress, largest
 from naiad_grpc.wire.heads import CallHead, Metadata
 from naiad_grpc.wire.message_reader import Framed, MessageReader, prefix
@@ -107,6 +108,10 @@ class Call(ABC):
     @abstractmethod
     def cut(self) -> None:
         """The server stops: act as if the client had no more messages."""
+
+    def unfinished(self) -> UnfinishedCall:
+        """The call for the warning that it is cut off."""
+        return UnfinishedCall(self._head.path, not self._is_awaited())
 
     def is_too_slow(self, now: float) -> bool:
         """Whether what the client owes has taken too long; data gives it a second for each 4 KiB."""

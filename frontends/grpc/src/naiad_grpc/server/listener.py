@@ -18,6 +18,7 @@ from naiad_grpc.server.methods import head_cache
 from naiad_grpc.server.protocol import GrpcProtocol
 from naiad_grpc.server.shared import ListenerContext
 from naiad_grpc.service.operations import Operation
+from naiad_grpc.unfinished import warn_of_unfinished
 from naiad_grpc.wire.compression import LEVELS
 from naiad_kit.frontends.addresses import UNIX
 from naiad_kit.frontends.api_keys import ApiKeys
@@ -117,8 +118,11 @@ class Listener:
             self._renewing.cancel()
         for connection in tuple(self._connections):
             connection.drain()
-        with suppress(TimeoutError):
+        try:
             await asyncio.wait_for(self._admission.drained(), grace)
+        except TimeoutError:
+            in_flight = [call for each in self._connections for call in each.calls.values()]
+            warn_of_unfinished([call.unfinished() for call in in_flight], grace)
         for server in self._servers:
             server.close()
         for each in self._sockets:

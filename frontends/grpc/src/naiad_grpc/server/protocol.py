@@ -43,7 +43,7 @@ class GrpcProtocol(asyncio.Protocol):
         self.peer = "-"
         self._loop = context.loop
         self._transport: asyncio.Transport
-        self._calls: dict[int, Call] = {}
+        self.calls: dict[int, Call] = {}
         self._unsent_answers: dict[int, tuple[str, int]] = {}  # of calls that are over: the API, and bytes that wait
         self._flushing = self._reading = False
         self._held_since: float | None = None
@@ -87,7 +87,7 @@ class GrpcProtocol(asyncio.Protocol):
                     if event.stream_id in streams:  # type: ignore[union-attr]
                         self._begin(event, now)  # type: ignore[arg-type]
                 elif kind is DataReceived:
-                    call = self._calls.get(event.stream_id)  # type: ignore[union-attr]
+                    call = self.calls.get(event.stream_id)  # type: ignore[union-attr]
                     if call is not None and event.stream_id in streams:  # type: ignore[union-attr]
                         call.receive(event.content, event.ended)  # type: ignore[union-attr]
                 else:
@@ -139,7 +139,7 @@ class GrpcProtocol(asyncio.Protocol):
         """The server stops: no new calls here; streams get no more messages."""
         self.http2.drain(self._loop.time())
         self._flush_soon()
-        for call in tuple(self._calls.values()):
+        for call in tuple(self.calls.values()):
             call.cut()
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class GrpcProtocol(asyncio.Protocol):
             self.context.budget.add(size - PREFIX_BYTES)
             self.context.budget.release(size - PREFIX_BYTES)
         self.http2.respond(stream_id, head, content, size, answers.OK_TRAILERS, self._loop.time())
-        if len(self._calls) == 1 and not self._reading:  # the client waits for no other, and acts while we count
+        if len(self.calls) == 1 and not self._reading:  # the client waits for no other, and acts while we count
             self._write()
         else:
             self._flush_soon()
@@ -198,7 +198,7 @@ class GrpcProtocol(asyncio.Protocol):
 
     def forget(self, stream_id: int) -> None:
         """The call of that stream is over. It counts as in flight until its answer is sent."""
-        call = self._calls.pop(stream_id, None)
+        call = self.calls.pop(stream_id, None)
         if call is None:
             return
         stream = self.http2.streams.get(stream_id)
@@ -237,7 +237,7 @@ class GrpcProtocol(asyncio.Protocol):
             admission.end_call(operation.api)
             self._refuse(stream_id, error)
             return
-        self._calls[stream_id] = call
+        self.calls[stream_id] = call
         if request.ended:
             call.receive(request.content, True)
 
@@ -258,7 +258,7 @@ class GrpcProtocol(asyncio.Protocol):
             self._end_calls()
             return
         self._release(event.stream_id)
-        call = self._calls.get(event.stream_id)
+        call = self.calls.get(event.stream_id)
         if call is None:
             return
         if isinstance(event, StreamEnded):
@@ -267,7 +267,7 @@ class GrpcProtocol(asyncio.Protocol):
             call.sent()
 
     def _end_calls(self) -> None:
-        for call in tuple(self._calls.values()):
+        for call in tuple(self.calls.values()):
             call.cancel()
         for stream_id in tuple(self._unsent_answers):
             self._release(stream_id)
@@ -342,7 +342,7 @@ class GrpcProtocol(asyncio.Protocol):
         if self._held_since is not None and now - self._held_since >= self.context.limits.timeouts.stall:
             self._transport.abort()
             return
-        for call in tuple(self._calls.values()):
+        for call in tuple(self.calls.values()):
             if call.is_too_slow(now):
                 call.fail(RpcError(Code.CANCELLED, "a message took too long to arrive"))
         self._act_on(self.http2.tick(now))

@@ -1,7 +1,7 @@
 """What all connections of one listener share, and the connection as its calls see it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from naiad_grpc.http2.endpoint import Limits
 from naiad_grpc.http2.header_blocks import HeadCache
 from naiad_grpc.server.methods import Method
 from naiad_grpc.statuses import RpcError
+from naiad_grpc.unfinished import CallInFlight
 from naiad_grpc.wire.heads import CallHead
 from naiad_kit.buffers import Buffer
 from naiad_kit.frontends.byte_budget import ByteBudget
@@ -20,6 +21,11 @@ from naiad_kit.frontends.turns import TurnBudget
 
 class OpenConnection(Protocol):
     """A connection as its listener sees it."""
+
+    @property
+    def calls(self) -> Mapping[int, CallInFlight]:
+        """Its calls that have not been answered, by their streams."""
+        ...
 
     def drain(self) -> None:
         """The server stops: no new calls; streams get no more messages."""
