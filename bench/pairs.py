@@ -3,6 +3,10 @@
 The cases of `run.py` measure one server for some minutes, and then the other. Where a virtual machine is twice as fast
 in one minute as in the next, their ratios tell of the machine. Here each measurement of one server is followed by one
 of the other, and the median of the ratios of these pairs is what counts.
+
+Where others use the same cores, processor time is longer too: up to twice as long for the same work. So probes time a
+fixed loop beside each measurement (`speed.py`), and the times at full speed are those measured, multiplied by the
+share of the machine's best speed that the loop had meanwhile.
 """
 
 import argparse
@@ -14,14 +18,16 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from cases import grpc_small, isolated, onnx_small
-from load import PerfAnalyzer, perf_analyzer
+from load import Load, PerfAnalyzer, perf_analyzer, with_cost
 from report import Goal, refresh
 from rounds import MODELS
 from run import RESULTS, machine
 from servers import WORK, Naiad, Running, find_peer
+from speed import MachineSpeed
 
 _HEAD = (
-    "| measured | Naiad: median | the peer: median | ratio: median (middle half) | processor time, µs | goal | met |"
+    "| measured | Naiad: median | the peer: median | ratio: median (middle half) | ratio at full speed | goal | met | "
+    "processor time, µs | at full speed |"
 )
 
 
@@ -35,6 +41,57 @@ class Traffic:
     concurrency: int
     least: float
     options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One measurement: inferences/s, the server's processor time for each in µs, and the speed of the machine."""
+
+    rate: float
+    cost: float
+    speed: float
+
+    def at_full_speed(self, best: float) -> "Sample":
+        """The same if the machine had had its best speed meanwhile."""
+        share = self.speed / best
+        return Sample(self.rate / share, self.cost * share, best)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was measured of some traffic: samples of Naiad and of the peer, pair by pair."""
+
+    label: str
+    goal: Goal
+    pairs: tuple[tuple[Sample, Sample], ...]
+
+    def text(self, best: float) -> str:
+        """The row of the table; `best` is the best speed of the machine."""
+        full = [(ours.at_full_speed(best), theirs.at_full_speed(best)) for ours, theirs in self.pairs]
+        low, middle, high = _ratios(self.pairs)
+        ours, theirs = _medians(self.pairs, "rate")
+        cells = [
+            self.label,
+            f"{ours:,.0f}",
+            f"{theirs:,.0f}",
+            f"{middle:.2f} ({low:.2f}–{high:.2f})",
+            "{1:.2f} ({0:.2f}–{2:.2f})".format(*_ratios(full)),
+            str(self.goal),
+            self.goal.met_by(middle),
+            "{:.0f}, {:.0f}".format(*_medians(self.pairs, "cost")),
+            "{:.0f}, {:.0f}".format(*_medians(full, "cost")),
+        ]
+        return f"| {' | '.join(cells)} |"
+
+
+def _ratios(pairs: Sequence[tuple[Sample, Sample]]) -> list[float]:
+    """The quartiles of the ratios of rates."""
+    return quantiles([ours.rate / theirs.rate for ours, theirs in pairs], n=4)
+
+
+def _medians(pairs: Sequence[tuple[Sample, Sample]], what: str) -> tuple[float, float]:
+    ours, theirs = zip(*((getattr(ours, what), getattr(theirs, what)) for ours, theirs in pairs), strict=True)
+    return median(ours), median(theirs)
 
 
 def _small(protocol: str, goals: dict[int, float]) -> list[Traffic]:
@@ -65,16 +122,18 @@ def main() -> int:
     if peer is None or generator is None:
         print(f"There is nothing to compare with: {why}.", file=sys.stderr)
         return 1
-    lines = [_HEAD, "|---|---|---|---|---|---|---|"]
-    for name in arguments.groups:
-        title, rows = GROUPS[name]
-        own, models, options = _repositories(name)
-        with ExitStack() as stack:
-            ours = stack.enter_context(Naiad().serve(own, *options))
-            theirs = stack.enter_context(peer.serve(models))
-            for each in rows:
-                lines.append(_row(title, each, generator, (ours, theirs), arguments.pairs))
-                print(lines[-1], flush=True)
+    rows: list[Row] = []
+    with MachineSpeed() as machine_speed:
+        for name in arguments.groups:
+            title, traffics = GROUPS[name]
+            own, models, options = _repositories(name)
+            with ExitStack() as stack:
+                ours = stack.enter_context(Naiad().serve(own, *options))
+                theirs = stack.enter_context(peer.serve(models))
+                for each in traffics:
+                    rows.append(_measured(title, each, generator, (ours, theirs), arguments.pairs, machine_speed))
+                    print(rows[-1].text(machine_speed.best), flush=True)
+        lines = [_HEAD, "|---" * 9 + "|", *(each.text(machine_speed.best) for each in rows)]
     command = f"`python bench/pairs.py --pairs {arguments.pairs}`; {machine()}."
     section = f"## Naiad and the peer by turns\n\n{__doc__}\n" + "\n".join(lines) + f"\n\n{command}"
     if arguments.save:
@@ -92,26 +151,33 @@ def _repositories(group: str) -> tuple[Path, Path, Sequence[str]]:
     return MODELS, MODELS, ()
 
 
-def _row(title: str, traffic: Traffic, generator: PerfAnalyzer, servers: tuple[Running, Running], pairs: int) -> str:
-    rates: tuple[list[float], list[float]] = ([], [])
-    before = [(each.inference_count(traffic.model), each.cpu_seconds()) for each in servers]
+def _measured(
+    title: str,
+    traffic: Traffic,
+    generator: PerfAnalyzer,
+    servers: tuple[Running, Running],
+    pairs: int,
+    machine_speed: MachineSpeed,
+) -> Row:
+    def sample(server: Running) -> Sample:
+        port = server.ports.http if traffic.protocol == "http" else server.ports.grpc
+
+        def load() -> Load:
+            return generator(port, traffic.model, traffic.concurrency, traffic.options, traffic.protocol)
+
+        before = machine_speed.mark()
+        measured, cost = with_cost(server, traffic.model, load)
+        return Sample(measured.per_second, cost, machine_speed.since(before))
+
+    ours, theirs = servers
+    measured = []
     for number in range(pairs):
-        for index in (0, 1) if number % 2 == 0 else (1, 0):
-            ports = servers[index].ports
-            port = ports.http if traffic.protocol == "http" else ports.grpc
-            measured = generator(port, traffic.model, traffic.concurrency, traffic.options, traffic.protocol)
-            rates[index].append(measured.per_second)
-    costs = [
-        (each.cpu_seconds() - seconds) / (each.inference_count(traffic.model) - count) * 1e6
-        for each, (count, seconds) in zip(servers, before, strict=True)
-    ]
-    ratios = [ours / theirs for ours, theirs in zip(*rates, strict=True)]
-    low, middle, high = quantiles(ratios, n=4)
-    goal = Goal(least=traffic.least, of_ratio=True)
-    return (
-        f"| {title}, {traffic.label} | {median(rates[0]):,.0f} | {median(rates[1]):,.0f} | "
-        f"{middle:.2f} ({low:.2f}–{high:.2f}) | {costs[0]:.0f}, {costs[1]:.0f} | {goal} | {goal.met_by(middle)} |"
-    )
+        if number % 2:
+            second, first = sample(theirs), sample(ours)
+        else:
+            first, second = sample(ours), sample(theirs)
+        measured.append((first, second))
+    return Row(f"{title}, {traffic.label}", Goal(least=traffic.least, of_ratio=True), tuple(measured))
 
 
 def _arguments() -> argparse.Namespace:
