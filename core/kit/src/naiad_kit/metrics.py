@@ -1,6 +1,7 @@
 """Metrics: their values at one moment, the metrics that models make, and the service that collects them."""
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
@@ -10,6 +11,7 @@ from naiad.extend import ModelService
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.metrics import Metrics
 from naiad.server import ServerApi
+from naiad_config import ModelConfig
 
 _logger = logging.getLogger("naiad")
 
@@ -17,6 +19,8 @@ MetricKind = Literal["counter", "gauge", "histogram", "summary"]
 """The type of a metric in Prometheus."""
 
 LabelPairs = tuple[tuple[str, str], ...]
+
+_NO_LETTER = re.compile("[^a-zA-Z0-9_]")
 
 
 @dataclass(slots=True)
@@ -140,6 +144,12 @@ class MetricsApi(Metrics, ModelService, Protocol):
 
     async def scrape(self) -> list[MetricFamily]:
         """Every metric, those of the GPUs included, in turns with the other work of the event loop."""
+
+
+def model_labels(config: ModelConfig, version: int) -> LabelPairs:
+    """The labels of every metric of a model version: its name, its number, and the tags of its configuration."""
+    tags = {f"_{_NO_LETTER.sub('_', name)}": value for name, value in config.metric_tags.items()}
+    return tuple(sorted({**tags, "model": config.name, "version": str(version)}.items()))
 
 
 def metrics_of(server: ServerApi) -> MetricsApi | None:

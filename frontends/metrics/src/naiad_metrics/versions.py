@@ -1,11 +1,10 @@
 """The metrics of one model version: its requests, its executions by GPU, its queue, instances and cache."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
 from naiad.reports import VersionReport
-from naiad_kit.metrics import Distribution, LabelPairs, Quantiles
+from naiad_kit.metrics import Distribution, LabelPairs, Quantiles, model_labels
 from naiad_metrics import families
 from naiad_metrics.collection import Collection
 from naiad_metrics.config import MetricsConfig
@@ -17,12 +16,11 @@ from naiad_statistics.reports import CacheUse, DeviceReport
 
 _STATES = ("READY", "STARTING", "DEAD")
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-_NO_LETTER = re.compile("[^a-zA-Z0-9_]")
 
 
 def add_version(collection: Collection, version: VersionReport, config: MetricsConfig) -> None:
     """Everything of that version."""
-    labels = _labels(version)
+    labels = model_labels(version.config, version.version)
     waiting, outstanding = version.waiting, version.outstanding
     collection.add_all(families.WHOLE, labels, (waiting, version.load_seconds, waiting, outstanding))
     _add_ends(collection, version, labels)
@@ -32,11 +30,6 @@ def add_version(collection: Collection, version: VersionReport, config: MetricsC
         _add_cache(collection, version.cache, labels, config)
     for executions in version.devices:
         _add_executions(collection, executions, _on_device(labels, executions.device), config)
-
-
-def _labels(version: VersionReport) -> LabelPairs:
-    tags = {f"_{_NO_LETTER.sub('_', name)}": value for name, value in version.config.metric_tags.items()}
-    return tuple(sorted({**tags, "model": version.name, "version": str(version.version)}.items()))
 
 
 def _on_device(labels: LabelPairs, device: int) -> LabelPairs:

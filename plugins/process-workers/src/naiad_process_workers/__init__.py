@@ -25,10 +25,11 @@ def naiad_options() -> "Sequence[Option]":
 
 @hookimpl
 def naiad_services(settings: "Settings") -> "Sequence[Service]":
-    """Memory in which frontends receive the inputs of isolated models."""
+    """Memory in which frontends receive the inputs of isolated models, and a metric of their processes."""
     from naiad_process_workers.bodies import BodyArenasService
+    from naiad_process_workers.resident_memory import ResidentMemoryService
 
-    return [BodyArenasService()]
+    return [BodyArenasService(), ResidentMemoryService()]
 
 
 @hookimpl

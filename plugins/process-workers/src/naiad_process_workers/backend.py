@@ -16,6 +16,7 @@ from naiad_kit.metrics import MetricsApi
 from naiad_process_workers.instance import ProcessInstance
 from naiad_process_workers.messages import Kind
 from naiad_process_workers.process import Environment, Limits, ModelProcess
+from naiad_process_workers.resident_memory import MemoryPart, ResidentMemoryService
 
 SettingsOf = Callable[[ModelContext], tuple[Environment, Limits]]
 """The interpreter and the limits of a model's processes. Raises NaiadError for a configuration that is wrong."""
@@ -142,7 +143,7 @@ class IsolatedModel:
         except BaseException:
             process.close()
             raise
-        self._processes.add(process)
+        self._serves(process, placement)
         return ProcessInstance(placement.name, process, process.work, 0, self._outputs, *members)
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
@@ -159,6 +160,13 @@ class IsolatedModel:
             process, self._spare = self._spare, None
         if process is not None:
             process.close()
+
+    def _serves(self, process: ModelProcess, placement: Placement | None) -> None:
+        """The process runs an instance from now on: that of the placement, None for one of several."""
+        self._processes.add(process)
+        part = self._context.parts.get(ResidentMemoryService.name)
+        if isinstance(part, MemoryPart):
+            part.add(process, placement)
 
     def _described(self, placement: Placement) -> list[Any]:
         groups = self._context.config.instance_group
@@ -197,7 +205,7 @@ class SharingModel(IsolatedModel):
         except BaseException:
             work.close()
             raise
-        self._processes.add(process)
+        self._serves(process, None)
         return ProcessInstance(placement.name, process, work, index, self._outputs, *members)
 
 
