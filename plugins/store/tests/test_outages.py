@@ -1,6 +1,8 @@
 """Stores that go away, in the middle of a download too, and come back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -8,7 +10,12 @@ import pytest
 import naiad_store
 from naiad import Server
 from naiad.errors import NaiadError, NotFoundError, UnavailableError
+from naiad_config.stores import find
 from naiad_store import repository
+from naiad_store.cache import ModelCache
+from naiad_store.repository import StoreRepository
+from naiad_store.sources import StoredObject
+from naiad_store.urls import StoreUrl
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import request, running
 
@@ -128,3 +135,72 @@ async def test_credentials_that_are_taken_away_later_leave_the_models_in_service
 
         assert (entry.state, "refuses the credentials" in entry.reason) == ("READY", True)
         assert await served(server)
+
+
+class HangingObjects:
+    """A source of one model that answers after `opened` alone; `asked` has the prefixes of its listings."""
+
+    def __init__(self) -> None:
+        self.opened = Event()
+        self.opened.set()
+        self.asked: list[str] = []
+
+    def objects(self, prefix: str) -> list[StoredObject]:
+        self.asked.append(prefix)
+        assert self.opened.wait(60)
+        return [StoredObject("s", f"models/m/{path}", 1, "etag") for path in ("config.pbtxt", "1/weights")]
+
+    def read(self, stored: StoredObject, start: int, end: int) -> bytes:
+        return bytes(end - start)
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[HangingObjects]:
+    monkeypatch.setattr(repository, "PATIENCE_SECONDS", 0.05)
+    objects = HangingObjects()
+    yield objects
+    objects.opened.set()
+
+
+def opened(objects: HangingObjects, folder: Path) -> StoreRepository:
+    return StoreRepository(StoreUrl.parse("s3://bucket/models"), objects, ModelCache(folder, 0), 0.0)
+
+
+def test_a_store_that_does_not_answer_is_asked_once_and_holds_up_no_caller(
+    hanging: HangingObjects, tmp_path: Path
+) -> None:
+    store = opened(hanging, tmp_path)
+    store.models()
+    hanging.opened.clear()
+
+    names = [sorted(models) for models in (store.models(), store.models("m"), store.models())]
+    with pytest.raises(UnavailableError, match="has not answered for"):
+        store.models("new")
+
+    assert names == [["m"]] * 3
+    assert "has not answered for" in store.problem
+    assert len(hanging.asked) == 2
+
+
+def test_a_store_that_does_not_answer_keeps_no_model_of_another_repository_from_a_load(
+    hanging: HangingObjects, tmp_path: Path
+) -> None:
+    hanging.opened.clear()
+    (tmp_path / "models" / "local").mkdir(parents=True)
+
+    locations = find([tmp_path / "models", opened(hanging, tmp_path)], "local")
+
+    assert locations == [tmp_path / "models" / "local"]
+
+
+def test_the_late_answer_of_a_store_counts_for_the_next_caller(hanging: HangingObjects, tmp_path: Path) -> None:
+    store = opened(hanging, tmp_path)
+    store.models()
+    hanging.opened.clear()
+    store.models()
+    hanging.opened.set()
+
+    while store.problem:
+        store.models("m")
+
+    assert sorted(store.models()) == ["m"]

@@ -4,13 +4,13 @@ import hashlib
 import logging
 import threading
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path, PurePosixPath
 from time import monotonic
 from typing import Any, BinaryIO
 
-from naiad.errors import NaiadError, NotFoundError
+from naiad.errors import NaiadError, NotFoundError, UnavailableError
 from naiad_config.repository import is_folder_name
 from naiad_config.stores import RemoteModel
 from naiad_store.cache import ModelCache
@@ -20,6 +20,8 @@ from naiad_store.urls import StoreUrl
 
 _logger = logging.getLogger("naiad")
 
+PATIENCE_SECONDS = 5.0
+"""The seconds after which a store that has not answered a listing counts as away."""
 _PART = 16 * 2**20
 """The bytes of one request for a part of an object: what a download holds in memory, and what a broken one repeats."""
 
@@ -37,7 +39,8 @@ class StoreRepository:
         self._source = source
         self._cache = cache
         self._fresh_seconds = fresh_seconds
-        self._lock = threading.Lock()
+        self._asking = threading.Lock()
+        self._asked_at: float | None = None
         self._models: Mapping[str, RemoteModel] | None = None
         self._listed_at = 0.0
 
@@ -45,27 +48,62 @@ class StoreRepository:
         return self._url.text
 
     def models(self, name: str = "") -> Mapping[str, RemoteModel]:
-        """See `RemoteRepository.models`. One name is looked up anew, all are taken from a listing that is fresh."""
-        with self._lock:
-            known = self._models
-            if known is not None and not name and monotonic() - self._listed_at < self._fresh_seconds:
-                return known
+        """See `RemoteRepository.models`. One name is looked up anew, all are taken from a listing that is fresh.
+
+        A store that has not answered for PATIENCE_SECONDS counts as away, so that it holds up no model of another
+        repository; only the first listing of all models waits to its end.
+        """
+        known = self._models
+        if known is not None and not name and monotonic() - self._listed_at < self._fresh_seconds:
+            return known
+        try:
+            return self._answer(name, may_wait=known is None and not name)
+        except NaiadError as error:
+            if known is None:
+                raise
+            self._note(str(error))
+            self._listed_at = monotonic()
+            if name and name not in known:
+                raise
+            return {name: known[name]} if name else known
+
+    def _answer(self, name: str, may_wait: bool) -> Mapping[str, RemoteModel]:
+        """What the store has now. Raises its NaiadError, and UnavailableError where it takes too long."""
+        late = UnavailableError(
+            f"the model store '{self}' has not answered for {PATIENCE_SECONDS:g} s; try again later"
+        )
+        asked_at = self._asked_at
+        if not may_wait and asked_at is not None and monotonic() - asked_at >= PATIENCE_SECONDS:
+            raise late
+        answer: Future[Mapping[str, RemoteModel]] = Future()
+        threading.Thread(target=self._ask, args=(name, answer), name="naiad-store-list", daemon=True).start()
+        try:
+            return answer.result(None if may_wait else PATIENCE_SECONDS)
+        except TimeoutError:
+            answer.cancel()  # the request under way goes on; one that waits for it is not begun
+            raise late from None
+        finally:
+            del answer  # it has the error, whose traceback has this frame
+
+    def _ask(self, name: str, answer: "Future[Mapping[str, RemoteModel]]") -> None:
+        """Ask the store, one request at a time, and remember the answer, also where nobody waits for it any more."""
+        with self._asking:
+            if not answer.set_running_or_notify_cancel():
+                return
+            self._asked_at = monotonic()
             try:
                 listed = self._listed(name)
-            except NaiadError as error:
-                if known is None:
-                    raise
-                self._note(str(error))
-                self._listed_at = monotonic()
-                if name and name not in known:
-                    raise
-                return {name: known[name]} if name else known
-            self._note("")
-            if not name:
-                self._models, self._listed_at = listed, monotonic()
-            elif known is not None:  # what is loaded now is still known when the store is away
-                self._models = {**known, **listed}
-            return listed
+                self._note("")
+                if not name:
+                    self._models, self._listed_at = listed, monotonic()
+                elif self._models is not None:  # what is loaded now is still known when the store is away
+                    self._models = {**self._models, **listed}
+                answer.set_result(listed)
+            except BaseException as error:  # noqa: BLE001 - it is raised where the answer is awaited
+                answer.set_exception(error)
+            finally:
+                self._asked_at = None
+                del answer  # as above
 
     def _note(self, problem: str) -> None:
         """Remember that the store is away or back, and log the change."""
