@@ -138,15 +138,15 @@ async def test_credentials_that_are_taken_away_later_leave_the_models_in_service
 
 
 class HangingObjects:
-    """A source of one model that answers after `opened` alone; `asked` has the prefixes of its listings."""
+    """A source of one model that answers after `opened` alone; `listings` has the prefixes of its listings."""
 
     def __init__(self) -> None:
         self.opened = Event()
         self.opened.set()
-        self.asked: list[str] = []
+        self.listings: list[str] = []
 
     def objects(self, prefix: str) -> list[StoredObject]:
-        self.asked.append(prefix)
+        self.listings.append(prefix)
         assert self.opened.wait(60)
         return [StoredObject("s", f"models/m/{path}", 1, "etag") for path in ("config.pbtxt", "1/weights")]
 
@@ -179,7 +179,7 @@ def test_a_store_that_does_not_answer_is_asked_once_and_holds_up_no_caller(
 
     assert names == [["m"]] * 3
     assert "has not answered for" in store.problem
-    assert len(hanging.asked) == 2
+    assert len(hanging.listings) == 2
 
 
 def test_a_store_that_does_not_answer_keeps_no_model_of_another_repository_from_a_load(
