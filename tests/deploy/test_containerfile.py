@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "deploy" / "Containerfile").read_text().replace("\\\n", " ")
+IGNORED = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
 ARGUMENTS = dict(re.findall(r"^ARG (\w+)=(\S+)$", TEXT, re.MULTILINE))
 STEPS = [step for step in re.findall(r"^RUN (.*)$", TEXT, re.MULTILINE) if "pip" in step]
 BUILDING = ("pip", "hatchling")
@@ -62,6 +63,37 @@ def test_the_build_installs_what_builds_the_wheels_once() -> None:
 
     assert "--no-build-isolation" in build.split()
     assert backends <= set(build.split("&&")[0].split())
+
+
+def is_sent(path: Path) -> bool:
+    """Whether a file below the repository goes into the image: the last pattern that matches it or its folder counts.
+
+    The patterns are those of .dockerignore, of which `**/` matches any folders, and `*` all but a slash.
+    """
+    sent = True
+    for line in IGNORED:
+        pattern = re.escape(line.removeprefix("!")).replace(r"\*\*/", "(?:.*/)?").replace(r"\*", "[^/]*")
+        if re.match(rf"{pattern}(?:/|$)", str(path.relative_to(ROOT))):
+            sent = line.startswith("!")
+    return sent
+
+
+def test_the_image_gets_the_sources_of_every_member_and_nothing_else() -> None:
+    for member in members():
+        files = [path for path in (member.folder / "src").rglob("*") if path.is_file() and path.suffix != ".so"]
+        sources = [member.folder / "pyproject.toml", *(path for path in files if path.parent.name != "__pycache__")]
+        assert [path for path in sources if not is_sent(path)] == []
+        others = ("tests", "build", "dist", "src/a/__pycache__/a.pyc", "src/a/built.so")
+        assert [name for name in others if is_sent(member.folder / name)] == []
+    groups = {member.folder.parent for member in members()}
+    assert {path for path in ROOT.iterdir() if is_sent(path)} == groups
+
+
+def test_docker_and_podman_read_the_same_file() -> None:
+    """podman prefers a .containerignore to .dockerignore, and both prefer one beside the Containerfile."""
+    others = [ROOT / ".containerignore", *(ROOT / "deploy").glob("Containerfile.*ignore")]
+
+    assert [path for path in others if path.exists()] == []
 
 
 def installed_members() -> list[Member]:
