@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from naiad_cli.extra_commands import PUBLISHED_COMMANDS
+
 from .house.workspace import Member, Module, members
 
 ROOT = Path(__file__).parents[1]
@@ -74,6 +76,16 @@ def test_each_plugin_needs_the_kernel_and_has_one_entry_point_named_as_its_folde
     assert described["name"] == f"naiad-{member.name}"
     assert any(dependency.startswith("naiad>=") for dependency in described["dependencies"])
     assert described["entry-points"]["naiad"] == {member.name: package(member).name}
+
+
+def test_each_command_that_a_member_publishes_is_known_without_it() -> None:
+    published = {
+        command: described["name"]
+        for described in (project(member)["project"] for member in MEMBERS)
+        for command in described.get("entry-points", {}).get("naiad.commands", {})
+    }
+
+    assert {name: each.requirement.partition("[")[0] for name, each in PUBLISHED_COMMANDS.items()} == published
 
 
 @pytest.mark.parametrize("member", PLUGINS, ids=named)

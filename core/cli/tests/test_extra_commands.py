@@ -88,16 +88,17 @@ def test_a_distribution_cannot_have_a_command_of_naiad_itself(folder: Path, caps
     assert "naiad-cli and one-command both have the command 'check'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("name", "requirement"), [("ray", "naiad-ray[serve]"), ("tritonserver", "naiad-tritonserver")])
 def test_a_known_command_that_is_not_installed_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, requirement: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("naiad_cli.main.extra_commands", lambda _taken: {})
 
-    status = main(["ray"])
+    status = main([name])
 
     assert status == 1
-    advice = install_command("naiad-ray[serve]")
-    assert f"naiad ray: the command comes with another distribution: {advice}" in capsys.readouterr().err
+    advice = install_command(requirement)
+    assert f"naiad {name}: the command comes with another distribution: {advice}" in capsys.readouterr().err
 
 
 def test_a_published_command_says_what_it_does(folder: Path) -> None:

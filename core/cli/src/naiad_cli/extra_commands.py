@@ -15,14 +15,20 @@ from naiad_config.installing import install_command
 GROUP = "naiad.commands"
 """The group of entry points."""
 
-EXTRA_COMMANDS: Mapping[str, str] = {"ray": "naiad-ray[serve]"}
-"""The commands of published distributions, each with what to `pip install` for it."""
 
-_HELPS: Mapping[str, str] = {
-    "ray": "run servers on a cluster of Ray Serve",
-    "tritonserver": "serve, for command lines that begin with tritonserver",
+@dataclass(frozen=True, slots=True)
+class PublishedCommand:
+    """A command of a published distribution: what to `pip install` for it, and one line of help."""
+
+    requirement: str
+    help: str
+
+
+PUBLISHED_COMMANDS: Mapping[str, PublishedCommand] = {
+    "ray": PublishedCommand("naiad-ray[serve]", "run servers on a cluster of Ray Serve"),
+    "tritonserver": PublishedCommand("naiad-tritonserver", "serve, for command lines that begin with tritonserver"),
 }
-"""What published commands do, so that their modules need not be imported for it."""
+"""The published commands by name; their modules need not be imported for the help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,8 @@ class ExtraCommand:
     @property
     def help(self) -> str:
         """One line on what the command does, or where it comes from."""
-        return _HELPS.get(self.entry_point.name) or f"a command of {self.distribution}"
+        published = PUBLISHED_COMMANDS.get(self.entry_point.name)
+        return published.help if published else f"a command of {self.distribution}"
 
 
 def extra_commands(taken: Iterable[str]) -> dict[str, ExtraCommand]:
@@ -55,7 +62,8 @@ def add_extra_command(name: str, installed: Mapping[str, ExtraCommand], subparse
     """Add the parser of a command. Raises PluginError, with the next step, if it is not installed or broken."""
     command = installed.get(name)
     if command is None:
-        raise PluginError(f"the command comes with another distribution: {install_command(EXTRA_COMMANDS[name])}")
+        advice = install_command(PUBLISHED_COMMANDS[name].requirement)
+        raise PluginError(f"the command comes with another distribution: {advice}")
     try:
         add_parser = command.entry_point.load().add_parser
     except Exception as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from naiad import __version__
 from naiad.errors import NaiadError
 from naiad_cli.collector import imports_uncollected
-from naiad_cli.extra_commands import EXTRA_COMMANDS, add_extra_command, extra_commands
+from naiad_cli.extra_commands import PUBLISHED_COMMANDS, add_extra_command, extra_commands
 from naiad_cli.parser import Parser, UsageError, did_you_mean
 
 
@@ -65,9 +65,9 @@ def _check_command(name: str) -> None:
     if not name or name.startswith("-"):
         return
     own = [*(command.name for command in COMMANDS), "help"]
-    if name in own or name in EXTRA_COMMANDS or name in extra_commands(own):
+    if name in own or name in PUBLISHED_COMMANDS or name in extra_commands(own):
         return
-    near = did_you_mean(name, [*own, *EXTRA_COMMANDS])
+    near = did_you_mean(name, [*own, *PUBLISHED_COMMANDS])
     print(f"naiad: there is no command '{name}'{near or '; naiad --help lists them'}", file=sys.stderr)
     raise SystemExit(2)
 
@@ -84,7 +84,7 @@ def command_parser(command_name: str) -> Parser:
             subparsers.add_parser(command.name, help=command.help)
     if command_name not in {command.name for command in COMMANDS}:
         extra = extra_commands([command.name for command in COMMANDS])
-        if command_name in extra or command_name in EXTRA_COMMANDS:
+        if command_name in extra or command_name in PUBLISHED_COMMANDS:
             add_extra_command(command_name, extra, subparsers)
         for name in extra:
             if name != command_name:
