@@ -4,6 +4,7 @@ import json
 from urllib.parse import quote
 
 import pytest
+import tritonclient.grpc as triton
 
 from . import models
 from .running import Running
@@ -67,6 +68,44 @@ def test_a_model_of_that_name_cannot_be_loaded(server: Running, name: str) -> No
     assert with_files.status in (400, 404)
     assert unload.status in (200, 400, 404)
     assert plain.error
+
+
+UNUSUAL = [
+    "new\nline",
+    "ta\tb",
+    "back\\slash",
+    "per%cent",
+    "%2e",
+    "sp ace",
+    " blank ",
+    "ümläut",
+    "💥",
+    'quo"te',
+    "q?x#y&z=1",
+    "a+b",
+]
+"""Names that a folder can have, and that a client can name, encoded."""
+
+
+@pytest.mark.parametrize("name", UNUSUAL, ids=shown)
+def test_a_model_whose_folder_has_an_unusual_name_is_loaded_and_served(server: Running, name: str) -> None:
+    models.write(server.repository, name, models.ECHO)
+    repository, model = f"/v2/repository/models/{quoted(name)}", f"/v2/models/{quoted(name)}"
+    grpc = triton.InferenceServerClient(f"127.0.0.1:{server.grpc_port}")
+
+    requests = [("load", repository), ("infer", model), ("unload", repository)]
+    answers = [
+        server.ask("POST", f"{path}/{what}", models_body() if what == "infer" else {}) for what, path in requests
+    ]
+    grpc.load_model(name)
+    metadata = grpc.get_model_metadata(name)
+    (entry,) = server.entries(name)
+    grpc.unload_model(name)
+    grpc.close()
+
+    assert [answer.status for answer in answers] == [200] * 3, [answer.body for answer in answers]
+    assert answers[1].document["model_name"] == metadata.name == name
+    assert entry["state"] == "READY"
 
 
 PATHS = ["../secret.txt", "../../secret.txt", "1/../../secret.txt", "/etc/passwd", ".."]

@@ -32,7 +32,7 @@ def test_the_page_has_every_route():
         for path in re.findall(r"`([^`]+)`", cell):
             documented.add((method, re.sub(r"\[.*?\]", "", path)))
             documented.add((method, path.replace("[", "").replace("]", "")))
-    routes = {(each.method, each.path.replace(":path}", "}")) for each in operations(SERVER, 0, lambda: False)}
+    routes = {(each.method, each.path.replace(":text}", "}")) for each in operations(SERVER, 0, lambda: False)}
 
     assert documented == {route for route in routes if "{repository}" not in route[1]} | {
         ("POST", path) for path in INFERENCE_PATHS

@@ -37,8 +37,21 @@ def scan(roots: Sequence[Path]) -> dict[str, list[Path]]:
 
 
 def find(roots: Sequence[Path], name: str) -> list[Path]:
-    """The folders of one model; none for a name that cannot be a folder's."""
-    return [root / name for root in roots if is_folder_name(name) and (root / name).is_dir()]
+    """The folders of one model; none for a name that cannot be a folder's. A backslash is a letter like others here."""
+    return [root / name for root in roots if is_folder_name(name.replace("\\", "_")) and (root / name).is_dir()]
+
+
+def model_name(name: str) -> str:
+    """The name of a model that may be loaded, without blanks around it. Raises InvalidArgumentError."""
+    name = name.strip()
+    if not name:
+        raise InvalidArgumentError("Model name cannot be empty. Please enter a valid name to deploy.")
+    if not is_folder_name(name):
+        raise InvalidArgumentError(
+            f"invalid model name '{name[:80]}', model name must not contain path traversal characters or be "
+            "longer than a folder's name can be"
+        )
+    return name
 
 
 def is_folder_name(name: str) -> bool:

@@ -87,7 +87,7 @@ def find(roots: Sequence[Root], name: str) -> list[Location]:
     """
     locations: list[Location] = []
     unread: NaiadError | None = None
-    for root in roots if repository.is_folder_name(name) else ():
+    for root in roots:
         try:
             locations += _find(root, name)
         except NaiadError as error:
@@ -109,4 +109,6 @@ def problem_of(locations: Iterable[Location]) -> str:
 
 
 def _find(root: Root, name: str) -> Iterable[Location]:
-    return repository.find([root], name) if isinstance(root, Path) else root.models(name).values()
+    if isinstance(root, Path):
+        return repository.find([root], name)
+    return root.models(name).values() if repository.is_folder_name(name) else ()

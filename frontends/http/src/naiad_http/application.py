@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -31,6 +32,15 @@ from naiad_kit.frontends.codec_threads import CodecThreads
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
+
+
+class _TextConvertor(PathConvertor):
+    """`{name:text}` in a path: any text, with slashes and, unlike starlette's `path`, with newlines."""
+
+    regex = r"[\s\S]*"
+
+
+register_url_convertor("text", _TextConvertor())
 
 
 def make_application(

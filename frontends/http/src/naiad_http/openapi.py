@@ -34,7 +34,7 @@ def describe(operations: Sequence["Operation"]) -> dict[str, Any]:
     """The description as a JSON document."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        path = operation.path.replace(":path}", "}")
+        path = operation.path.replace(":text}", "}")
         paths.setdefault(path, {})[operation.method.lower()] = _operation(path, operation)
     for path in _INFER_PATHS:
         paths[path] = {"post": _infer(path)}

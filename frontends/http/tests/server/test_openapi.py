@@ -15,7 +15,7 @@ from naiad_kit.frontends.restrictions import APIS
 
 OPERATIONS = operations(SimpleNamespace(service=lambda kind: None), 0, lambda: False)
 DOCUMENT = describe(OPERATIONS)
-ROUTES = {(each.method, each.path.replace(":path}", "}")) for each in OPERATIONS} | {
+ROUTES = {(each.method, each.path.replace(":text}", "}")) for each in OPERATIONS} | {
     ("POST", p) for p in INFERENCE_PATHS
 }
 

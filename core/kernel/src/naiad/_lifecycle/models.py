@@ -28,7 +28,7 @@ from naiad.servables import Servable
 from naiad_config import Files, Paths
 from naiad_config.errors import foreign_cause
 from naiad_config.overrides import unpacked
-from naiad_config.repository import is_folder_name
+from naiad_config.repository import model_name
 from naiad_config.stores import Location, Root
 
 _logger = logging.getLogger("naiad.model")
@@ -90,17 +90,12 @@ class Models(ModelRegistry):
         The models that it depends on are loaded with it where they do not serve. The load goes on when its caller goes
         away. Raises NotFoundError without such a folder, InvalidArgumentError with the reason when a version fails.
         """
-        name = name.strip()
-        if not name:
-            raise InvalidArgumentError("Model name cannot be empty. Please enter a valid name to deploy.")
-        if not is_folder_name(name):
-            raise InvalidArgumentError(
-                f"invalid model name '{name[:80]}', model name must not contain path traversal characters or be "
-                "longer than a folder's name can be"
-            )
+        folders = await self.repositories.find(name)
+        if not folders:
+            name = model_name(name)
+            folders = await self.repositories.find(name)
         if files and not config:
             raise InvalidArgumentError("Load parameter 'config' must be specified for model file override")
-        folders = await self.repositories.find(name)
         if not folders and not files:
             raise not_found(name)
         await self._owned(name, self._load(name, folders, config, files, sent, again=True))

@@ -36,8 +36,8 @@ class RepositoryRoutes:
         return [
             Operation("POST", "/v2/repository/index", api, "All models, versions and states", self.index),
             Operation("POST", f"{named}/index", api, "All models, versions and states", self.index),
-            Operation("POST", "/v2/repository/models/{model:path}/load", api, "Load a model", self.load, failed),
-            Operation("POST", "/v2/repository/models/{model:path}/unload", api, "Unload a model", self.unload),
+            Operation("POST", "/v2/repository/models/{model:text}/load", api, "Load a model", self.load, failed),
+            Operation("POST", "/v2/repository/models/{model:text}/unload", api, "Unload a model", self.unload),
             Operation("POST", f"{named}/models/{{model}}/load", api, "Not supported", self.refuse_repository),
             Operation("POST", f"{named}/models/{{model}}/unload", api, "Not supported", self.refuse_repository),
         ]

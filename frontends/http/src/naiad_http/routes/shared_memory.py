@@ -38,7 +38,7 @@ class SharedMemoryRoutes:
     def _operations_on(self, kind: Kind, path: str) -> list[Operation]:
         api = "shared-memory"
         off = {501: "clients may not: --allow-client-shm is false, or naiad-shared-memory is not installed"}
-        region = f"{path}/region/{{region:path}}"
+        region = f"{path}/region/{{region:text}}"
         status, unregister = partial(self.status, kind), partial(self.unregister, kind)
         register = self.register_system if kind == "system" else self.register_cuda
         where = f"in {kind} shared memory"
