@@ -11,12 +11,13 @@ from naiad_kit.metrics import MetricFamily
 from naiad_metrics.config import METRICS_OPTIONS
 from naiad_metrics.families import FAMILIES, FamilyText
 from naiad_metrics.latencies import BOUNDS, FIRST_RESPONSE_BOUNDS
+from naiad_process_workers.resident_memory import ResidentMemoryService
 
 PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
 ROWS = [line for line in PAGE.splitlines() if line.startswith("| `")]
 
 
-EVERY = (*FAMILIES, *cache_metrics("local", CacheReport(), 0))
+EVERY = (*FAMILIES, *cache_metrics("local", CacheReport(), 0), *ResidentMemoryService().metrics())
 
 
 @pytest.mark.parametrize("family", EVERY, ids=lambda family: family.name)
