@@ -1,5 +1,7 @@
 """Coalescing of decisions: one decision for requests that arrive together."""
 
+import pytest
+
 from naiad._engine.queue import DecisionCoalescer
 
 
@@ -97,3 +99,34 @@ def test_what_is_no_request_is_decided_at_the_end_of_its_round():
     rounds.turn()
 
     assert (len(decisions), rounds.callbacks) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("batches", "idle", "alone"),
+    [
+        pytest.param([1] * 56, [0], True, id="the last ones came alone"),
+        pytest.param([1] * 55, [0], False, id="too few to tell"),
+        pytest.param([*[1] * 63, 2, *[1] * 63], [0], False, id="two came together"),
+        pytest.param([1] * 64, [0, 1], False, id="two slots, which could share what comes"),
+        pytest.param([1] * 64, [], False, id="no slot"),
+    ],
+)
+def test_a_request_is_expected_to_be_alone_after_many_that_were(batches, idle, alone):
+    gathered, _, _ = gathering(idle)
+
+    for requests in batches:
+        gathered.dispatched(requests)
+
+    assert gathered.alone is alone
+
+
+def test_a_request_is_not_alone_in_a_round_that_had_another():
+    gathered, rounds, _ = gathering()
+    for _ in range(64):
+        gathered.dispatched(1)
+
+    gathered.arrive()
+    with_another = gathered.alone
+    rounds.turn()
+
+    assert (with_another, gathered.alone) == (False, True)

@@ -9,7 +9,6 @@ from time import monotonic
 
 _logger = logging.getLogger("naiad.model")
 
-
 _FAR = 0.02
 """Seconds from which on the loop's own timers, exact to a millisecond, are good enough."""
 

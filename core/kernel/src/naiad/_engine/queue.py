@@ -1,10 +1,10 @@
 """The queue of one model version: drives a pure scheduler with the real clock, and sends its batches to instances."""
 
 import asyncio
-import functools
 import logging
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import cast
 
@@ -31,11 +31,11 @@ from naiad_statistics.versions import FailureReason, VersionCounters
 _logger = logging.getLogger("naiad.model")
 
 _ROUNDS = 3
-_LASTING = 8
+_LASTING, _LONELY = 8, 64  # after so many batches of one request each no other is waited for, and none expected
 
 
 class DecisionCoalescer:
-    """Asks for one decision on all that happens in a round of the event loop.
+    """Asks for one decision on all that happens in a round of the event loop, unless a request comes `alone`.
 
     A transport may hand over in several rounds what came at once. While requests keep coming and a slot is idle, up to
     three rounds more are waited for, if one of the last eight batches joined several requests: with 16 concurrent
@@ -48,29 +48,28 @@ class DecisionCoalescer:
         self._decide = decide
         self._idle = idle
         self._armed = False
-        self._arrivals = self._seen = 0
-        self._rounds = self._crowd = 0
+        self._arrivals = self._seen = self._rounds = 0
+        self._single = _LASTING  # batches of one request since one of several
+
+    @property
+    def alone(self) -> bool:
+        """Whether to decide at once on a request that comes now: those that come after it may share the next batch."""
+        return self._single >= _LONELY and len(self._idle) == 1 and not self._armed
 
     def arrive(self) -> None:
         """Ask for a decision at the end of this round, or later if requests keep coming."""
         self._arrivals += 1
         if not self._armed:
-            self._armed = True
-            self._rounds = _ROUNDS
-            self._seen = -1
+            self._armed, self._rounds, self._seen = True, _ROUNDS, -1
             self._loop.call_soon(self._end_round)
 
     def dispatched(self, requests: int) -> None:
         """A batch of so many requests was dispatched."""
-        if requests > 1:
-            self._crowd = _LASTING
-        elif self._crowd:
-            self._crowd -= 1
+        self._single = 0 if requests > 1 else self._single + 1
 
     def _end_round(self) -> None:
-        if self._crowd and self._rounds and self._seen != self._arrivals and self._idle:
-            self._seen = self._arrivals
-            self._rounds -= 1
+        if self._single < _LASTING and self._rounds and self._seen != self._arrivals and self._idle:
+            self._seen, self._rounds = self._arrivals, self._rounds - 1
             self._loop.call_soon(self._end_round)
             return
         self._armed = False
@@ -184,7 +183,12 @@ class ModelQueue:
             self._delivery.expect(call)
         if request.deadline is not None:
             call.timer = self._loop.call_later(max(0.0, request.deadline - now), self._expire, call)
-        self._coalescer.arrive()
+        if not self._coalescer.alone:
+            self._coalescer.arrive()
+            return call
+        call.deliver = partial(self._loop.call_soon, deliver)  # type: ignore[arg-type, assignment]  # its caller has no call yet
+        self._decide()
+        call.deliver = deliver
         return call
 
     def waiting_calls(self) -> list[Call]:
@@ -207,16 +211,13 @@ class ModelQueue:
             self._idle.remove(slot)
         if self._gated is not None:
             self._gated.lose(slot)
-        lost = getattr(self._scheduler, "lost", None)
         try:
-            if lost is not None:
-                lost(slot, monotonic())
+            getattr(self._scheduler, "lost", lambda *_: None)(slot, monotonic())
             if self.codec is not None:
                 self.codec.lost(slot)
         except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
-        if lost is not None:
-            self._coalescer.arrive()
+        self._coalescer.arrive()
 
     def suspend(self, slot: int) -> Suspension | None:
         """The execution at the slot waits for another model, and gives up its grant; None where it holds none."""
@@ -364,7 +365,7 @@ class ModelQueue:
             sizes.append(call.ticket.batch_size)
             if request.trace is not None:
                 traces.append(request.trace)
-        open_sender = functools.partial(self._open_sender, calls, dispatch.instance)
+        open_sender = partial(self._open_sender, calls, dispatch.instance)
         batch = Batch(requests, sizes, open_sender, self.responses.layout)
         return Execution(dispatch.instance, dispatch.tickets, calls, batch, dispatch.reason, traces)
 
