@@ -79,7 +79,6 @@ def test_an_unknown_method_is_unimplemented(path):
         (b"250m", 0.25),
         (b"500u", 0.0005),
         (b"1000n", 0.000001),
-        (b"0S", 0),
         (b"00000001S", 1),
         (b"99999999H", 99999999 * 3600),
     ],
@@ -88,6 +87,11 @@ def test_a_timeout_has_up_to_eight_digits_and_a_unit(text, seconds):
     call = head((b"grpc-timeout", text))
 
     assert (call.timeout, call.refusal) == (pytest.approx(seconds), None)
+
+
+@pytest.mark.parametrize("text", [b"0S", b"00000000n"])
+def test_a_timeout_of_nothing_has_passed_already(text):
+    assert code(head((b"grpc-timeout", text)).refusal) is Code.DEADLINE_EXCEEDED
 
 
 @pytest.mark.parametrize(

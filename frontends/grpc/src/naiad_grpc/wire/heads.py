@@ -63,23 +63,27 @@ def call_head(request: RequestFields, find: Callable[[str], M | None]) -> CallHe
     path = request.path.decode("utf-8", "replace")
     encoding = fields.get(b"grpc-encoding", b"identity").decode("ascii", "replace")
     accepted = fields.get(b"grpc-accept-encoding", b"").decode("ascii", "replace")
-    timeout = _TIMEOUT.fullmatch(fields.get(b"grpc-timeout", b""))
+    timeout = _timeout(fields.get(b"grpc-timeout"))
     method = find(path)
     return CallHead(
         path,
         method,
         request.fields,
         request.content_length,
-        None if timeout is None else int(timeout[1]) * _UNITS[timeout[2]],
+        timeout if isinstance(timeout, float) else None,
         encoding,
         tuple(name for name in map(str.strip, accepted.split(",")) if name in ENCODINGS),
-        _refusal(request, fields, encoding, b"grpc-timeout" in fields and timeout is None, method is None),
+        _refusal(request, fields, encoding, timeout, method is None),
         fields.get(b"traceparent", b"").decode("utf-8", "replace"),
     )
 
 
 def _refusal(
-    request: RequestFields, fields: dict[bytes, bytes], encoding: str, bad_timeout: bool, unknown: bool
+    request: RequestFields,
+    fields: dict[bytes, bytes],
+    encoding: str,
+    timeout: float | RpcError | None,
+    unknown: bool,
 ) -> RpcError | int | None:
     """Why a call with such a head is refused, None for a good one."""
     content_type = fields.get(b"content-type", b"").partition(b";")[0].strip().lower()
@@ -95,9 +99,19 @@ def _refusal(
     if encoding != "identity" and encoding not in ENCODINGS:
         known = ", ".join(ENCODINGS)
         return RpcError(Code.UNIMPLEMENTED, f"messages in grpc-encoding '{encoding:.40}' are unknown; use {known}")
-    if bad_timeout:
+    return timeout if isinstance(timeout, RpcError) else None
+
+
+def _timeout(text: bytes | None) -> float | RpcError | None:
+    """The timeout in seconds; the error for one that is malformed, and for 0, which has passed when the call comes."""
+    if text is None:
+        return None
+    timeout = _TIMEOUT.fullmatch(text)
+    if timeout is None:
         return RpcError(Code.INTERNAL, "grpc-timeout is not up to eight digits and a unit of HMSmun")
-    return None
+    if not int(timeout[1]):
+        return RpcError(Code.DEADLINE_EXCEEDED, "Deadline Exceeded")
+    return int(timeout[1]) * _UNITS[timeout[2]]
 
 
 def _from_base64(text: bytes) -> bytes:
