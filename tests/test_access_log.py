@@ -188,6 +188,52 @@ def test_calls_and_requests_of_streams_over_grpc_have_lines(serve: "Serve", tmp_
 
 
 @pytest.mark.parametrize("transport", ["naiad", "grpcio"])
+def test_calls_of_one_channel_have_lines_of_their_own(serve: "Serve", tmp_path: Path, transport: str) -> None:
+    for name in ("echo", "else"):
+        write_model(tmp_path, name, ECHO.replace("1]", "-1]").replace("return x", "return x.repeat(int(x[0]))"))
+    server = serve("--access-log=json", f"--grpc-transport={transport}", tmp_path, frontends=["grpc"])
+    port = server.wait_for(r"grpc frontend listens at \S+:(\d+)").group(1)
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    traced = {"traceparent": f"00-{trace}-b7ad6b7169203331-01"}
+    calls: list[tuple[str, int, str, dict[str, str]]] = [  # model, how often it repeats its input, id, metadata
+        ("echo", 1, "id 1", {}),
+        ("echo", 1, "id 1", {}),
+        ("echo", 1, "id 2", {}),
+        ("echo", 2, "id 2", {}),
+        ("else", 2, "id 2", {}),
+        ("", 0, "", {}),
+        ("else", 2, "id 2", {}),
+        ("else", 2, "id 2", traced),
+        ("missing", 2, "id 2", {}),
+        ("else", 2, "id 2", {}),
+        ("echo", 1, "id 1", {}),
+    ]
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{port}") as client:
+        for model, times, name, headers in calls:
+            tensor = triton_grpc.InferInput("x", [1], "FP32")
+            tensor.set_data_from_numpy(np.full(1, times, np.float32))
+            if not model:
+                client.is_model_ready("echo", "1")
+            elif model == "missing":
+                with pytest.raises(triton_grpc.InferenceServerException):
+                    client.infer(model, [tensor], request_id=name)
+            else:
+                client.infer(model, [tensor], request_id=name, headers=headers)
+
+    lines = [access_of(server) for _ in calls]
+
+    assert [(line["model"], line["id"] or "", line["trace_id"], line["operation"]) for line in lines] == [
+        (model or "echo", name, trace if headers else None, "ModelInfer" if model else "ModelReady")
+        for model, _, name, headers in calls
+    ]
+    assert [line["status"] for line in lines] == ["NOT_FOUND" if call[0] == "missing" else "OK" for call in calls]
+    of_echo = [line for line in lines if line["model"] == "echo" and line["id"]]
+    assert len({line["received_bytes"] for line in of_echo}) == 1
+    once, *sent = [line["sent_bytes"] for line in of_echo]
+    assert sent == [once, once, once + 4, once]
+
+
+@pytest.mark.parametrize("transport", ["naiad", "grpcio"])
 def test_a_call_over_grpc_has_its_times_trace_and_sizes_and_one_that_is_late_too(
     serve: "Serve", tmp_path: Path, transport: str
 ) -> None:

@@ -19,7 +19,7 @@ from naiad_grpc.statuses import Code, RpcError, code_of
 from naiad_grpc.streaming_requests import Call, Outcome, StreamRequest, cancel
 from naiad_kit.access_lines import Form
 from naiad_kit.access_log import AccessLog, access_log_of
-from naiad_kit.buffers import total_size
+from naiad_kit.buffers import Buffer, total_size
 from naiad_kit.tracing import traceparent_of
 
 if TYPE_CHECKING:
@@ -82,6 +82,34 @@ class Lines:
         self._access.record(client.subject, client.trace, line.began_ns, line.call)
         line.over, line.call = True, None  # a call refers to tensors and to its line
 
+    def succeeded(self, line: "Line", request: Request, answer: list[Buffer], version: int) -> None:
+        """Log the request of a ModelInfer that this version of the model answered: as `write` does, in fewer steps.
+
+        Most calls of a client have one head, whose identity tells method, peer and trace context.
+        """
+        context = line.context
+        sent = len(answer[0]) if len(answer) == 1 else total_size(answer)
+        try:
+            peer, head = context.connection.peer, context.head
+        except AttributeError:  # the context of another transport, or one that is wrapped
+            self.write(line, _OK, sent, version)
+            return
+        client = self._clients.get(peer) or self._new_client(peer)
+        if (
+            head is not client.head
+            or sent != client.sent
+            or request.id != client.request_id
+            or line.received != client.received
+            or version != client.version
+            or request.model_name != client.model
+            or request.trace is not None
+        ):
+            self.write(line, _OK, sent, version)
+            client.head = head if request.trace is None else None
+            return
+        self._access.record(client.subject, client.trace, line.began_ns, line.call)
+        line.over, line.call = True, None
+
     def _new_client(self, peer: str) -> "_Client":
         if len(self._clients) >= _KEPT:
             self._clients.clear()
@@ -129,13 +157,17 @@ class Lines:
 
 
 class _Client:
-    """One client: `subject` and `trace` are the texts of lines for the call that it repeats, the rest is that call."""
+    """One client: `subject` and `trace` are the texts of lines for the call that it repeats, the rest is that call.
+
+    `head` is the call's own if it was a ModelInfer that was answered, else None.
+    """
 
     __slots__ = (
         "_caller",
         "_form",
         "_of",
         "_peer",
+        "head",
         "method",
         "model",
         "received",
@@ -155,6 +187,7 @@ class _Client:
         self._of = ("", "", 0)  # method, model and version that `_caller` describes
         self.method = self.status = self.model = self.request_id = self.traceparent = self.subject = self.trace = ""
         self.version = self.received = self.sent = 0
+        self.head: object = None
 
     def describe(
         self,
@@ -172,6 +205,7 @@ class _Client:
         if self._of != (method, model, version):
             self._of = method, model, version
             self._caller = form.caller(self._peer, "grpc", method, model, version)
+        self.head = None
         self.subject = form.subject(self._caller, request_id, status, received, sent)
         self.trace = form.trace(traceparent)
         self.method, self.model, self.version, self.request_id = method, model, version, request_id
@@ -192,7 +226,7 @@ class Line:
     ) -> None:
         """It began when the request was received, without one now."""
         self._lines = lines
-        self.context = context
+        self.context: Any = context
         self.method = method
         self.received = received
         self.began_ns = monotonic_ns() if request is None else request.received_ns

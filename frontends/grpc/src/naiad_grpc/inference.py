@@ -27,7 +27,6 @@ from naiad_kit.tracing import add_attributes
 if TYPE_CHECKING:
     from naiad.server import ServerApi
 
-_OK = Code.OK.name
 ERROR_KEY = "triton_grpc_error"
 """The metadata key with which the caller of a stream requests that its first error ends the stream."""
 
@@ -223,8 +222,8 @@ class _LoggedInfer(Line):
             inference.answer_large(request, self._form, outcome, partial(self._send, outcome))
             return
         self._answered(answer)
-        if isinstance(outcome, Response) and not isinstance(answer, RpcError):  # a call less than with `answered`
-            self._lines.write(self, _OK, total_size(answer), outcome.version)
+        if type(outcome) is Response and type(answer) is list:
+            self._lines.succeeded(self, request, answer, outcome.version)
         else:
             self.answered(outcome, answer)
         if trace is not None:

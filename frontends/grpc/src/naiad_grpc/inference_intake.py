@@ -26,7 +26,8 @@ class CallContext(Protocol):
     """The context of a call; that of `grpc.aio` is one.
 
     It may also have `peer() -> str`, the caller's address, or `peer_and_trace() -> tuple[str, str]`, which is what
-    `peer_and_trace_of` returns then.
+    `peer_and_trace_of` returns then; and with that `connection`, which has the address as its `peer`, and `head`, an
+    object that tells by its identity that calls have the same metadata.
     """
 
     def time_remaining(self) -> float | None:

@@ -29,30 +29,30 @@ class Call(ABC):
     """What all calls have in common: context, deadline, incoming messages, charges, and the end.
 
     It is the context of its operation. `api` is the group of its RPC; `over` says that its status is sent, or that the
-    client has left.
+    client has left. The `head` is one object for calls of the same header block.
     """
 
     __slots__ = (
         "_began",
         "_charged",
-        "_connection",
         "_deadline",
-        "_head",
         "_id",
         "_job",
         "_reader",
         "_received",
         "_timer",
         "api",
+        "connection",
+        "head",
         "over",
     )
 
     def __init__(self, connection: CallConnection, stream_id: int, head: CallHead[Method], now: float) -> None:
         self.over = False
         self.api = "" if head.method is None else head.method.operation.api
-        self._connection = connection
+        self.connection = connection
         self._id = stream_id
-        self._head = head
+        self.head = head
         self._began = now
         self._reader: MessageReader | None = None
         self._received = 0
@@ -70,19 +70,19 @@ class Call(ABC):
         """The seconds until the caller's deadline, None without one."""
         if self._deadline is None:
             return None
-        return max(0.0, self._deadline - self._connection.context.loop.time())
+        return max(0.0, self._deadline - self.connection.context.loop.time())
 
     def invocation_metadata(self) -> Metadata:
         """The caller's metadata."""
-        return self._head.metadata()
+        return self.head.metadata()
 
     def peer_and_trace(self) -> tuple[str, str]:
         """The caller's address, "-" for none, and its trace context, "" for none."""
-        return self._connection.peer, self._head.traceparent
+        return self.connection.peer, self.head.traceparent
 
     def context(self) -> CallContext:
         """The context for the operation."""
-        method = self._head.method
+        method = self.head.method
         return ExplainedContext(self) if method is not None and method.explained else self
 
     # What the connection calls
@@ -111,7 +111,7 @@ class Call(ABC):
 
     def unfinished(self) -> UnfinishedCall:
         """The call for the warning that it is cut off."""
-        return UnfinishedCall(self._head.path, not self._is_awaited())
+        return UnfinishedCall(self.head.path, not self._is_awaited())
 
     def is_too_slow(self, now: float) -> bool:
         """Whether what the client owes has taken too long; data gives it a second for each 4 KiB."""
@@ -128,7 +128,7 @@ class Call(ABC):
     def fail(self, error: RpcError) -> None:
         """End the call with a status."""
         if not self.over:
-            self._connection.send_status(self._id, error)
+            self.connection.send_status(self._id, error)
             self._end()
             self._abandon()
 
@@ -146,33 +146,33 @@ class Call(ABC):
             self._job.cancel()
             self._job = None
         if self._charged:
-            self._connection.context.budget.release(self._charged)
+            self.connection.context.budget.release(self._charged)
             self._charged = 0
         self._reader = None
-        self._connection.forget(self._id)
+        self.connection.forget(self._id)
 
     def _read(self, content: bytes | memoryview) -> list[Framed]:
         """The messages that this data completes. Raises RpcError or NaiadError."""
         reader = self._reader
         if reader is None:
-            reader = self._reader = MessageReader(self._connection.context.most)
+            reader = self._reader = MessageReader(self.connection.context.most)
         self._received += len(content)
         was_incomplete = reader.missing > 0
         messages = reader.read(content)
         if reader.missing and (messages or not was_incomplete):
             if reader.size > UNCHARGED_BYTES:
                 self._charge(reader.size)
-            self._connection.http2.expect(self._id, reader.missing)
+            self.connection.http2.expect(self._id, reader.missing)
         return messages
 
     def _charge(self, size: int) -> None:
         """Charge a message to the byte budget until the end of the call. Raises UnavailableError."""
-        self._connection.context.budget.reserve(size)
+        self.connection.context.budget.reserve(size)
         self._charged += size
 
     def _decompress(self, content: Buffer, then: Callable[[bytes], None]) -> None:
         """Call `then` with the message in a compressed one, now or later; errors end the call."""
-        context, encoding = self._connection.context, self._head.encoding
+        context, encoding = self.connection.context, self.head.encoding
         if encoding == "identity":
             self.fail(RpcError(Code.INTERNAL, "a message is compressed, but its call has no grpc-encoding"))
             return
@@ -196,17 +196,17 @@ class Call(ABC):
 
     def _checked(self, message: bytes) -> bytes:
         """The message to send. Raises RpcError above the limit, which operations without tasks check themselves."""
-        if len(message) > self._connection.context.most_sent:
-            raise too_long(len(message), self._connection.context.most_sent)
+        if len(message) > self.connection.context.most_sent:
+            raise too_long(len(message), self.connection.context.most_sent)
         return message
 
     def _encoding(self) -> str:
         """The encoding of the answer's messages; "" for none."""
-        return self._head.accepted[0] if self._connection.context.level and self._head.accepted else ""
+        return self.head.accepted[0] if self.connection.context.level and self.head.accepted else ""
 
     def _compress(self, message: list[Buffer], then: Callable[[list[Buffer]], None]) -> None:
         """Call `then` with the framed message, compressed where that makes it smaller, now or later."""
-        context = self._connection.context
+        context = self.connection.context
         work = partial(_framed, message, self._encoding(), context.level)
         if sum(map(len, message)) <= _COMPRESSED_INLINE:
             then(work())

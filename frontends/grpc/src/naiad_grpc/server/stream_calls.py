@@ -47,7 +47,7 @@ class StreamingCall(Call):
             self.fail(rpc_error(error))
             return
         if messages or before:  # a message has begun: its time starts
-            self._began, self._received = self._connection.context.loop.time(), len(content)
+            self._began, self._received = self.connection.context.loop.time(), len(content)
         if ended and self._reader is not None and not self._reader.is_between_messages:
             self.fail(RpcError(Code.INTERNAL, ENDS_WITHIN))
             return
@@ -57,32 +57,32 @@ class StreamingCall(Call):
         self._advance()
         if self._inbox and not self.over:
             if not was_waiting:
-                self._connection.http2.pause(self._id)
+                self.connection.http2.pause(self._id)
             self._hold(len(content))
 
     def fail(self, error: RpcError) -> None:
         """End the call with a status, after what was sent."""
         if not self.over:
-            self._connection.send_status(self._id, error, self._head_sent)
+            self.connection.send_status(self._id, error, self._head_sent)
             self._end()
             self._abandon()
 
     def _expire(self) -> None:
         if self._blocked and not self.over:  # the status does not wait behind data that the client takes no more
-            self._connection.http2.discard(self._id)
+            self.connection.http2.discard(self._id)
         super()._expire()
 
     def _hold(self, size: int) -> None:
         """Charge bytes that wait in the inbox: their window is shut, but there may be many such calls."""
         try:
-            self._connection.context.budget.reserve(size)
+            self.connection.context.budget.reserve(size)
             self._waiting += size
         except NaiadError as error:
             self.fail(rpc_error(error))
 
     def _release_waiting(self) -> None:
         """Nothing waits in the inbox any more."""
-        self._connection.context.budget.release(self._waiting)
+        self.connection.context.budget.release(self._waiting)
         self._waiting = 0
 
     def _end(self) -> None:
@@ -99,12 +99,12 @@ class StreamingCall(Call):
         if not self.over:
             self._release_waiting()
             self._release_message()
-            self._connection.http2.resume(self._id)
+            self.connection.http2.resume(self._id)
 
     def _release_message(self) -> None:
         """The messages that were charged have been passed on."""
         if self._charged and (self._reader is None or self._reader.is_between_messages):
-            self._connection.context.budget.release(self._charged)
+            self.connection.context.budget.release(self._charged)
             self._charged = 0
 
     def _send(self, message: list[Buffer]) -> None:
@@ -112,15 +112,15 @@ class StreamingCall(Call):
         encoding = self._encoding()
         if not self._head_sent:
             self._head_sent = True
-            self._connection.send_head(self._id, answers.head(encoding) if encoding else answers.HEAD)
+            self.connection.send_head(self._id, answers.head(encoding) if encoding else answers.HEAD)
         if encoding:
             self._blocked = True
             self._compress(message, self._send_compressed)
         else:
-            self._blocked = not self._connection.send_message(self._id, [prefix(sum(map(len, message))), *message])
+            self._blocked = not self.connection.send_message(self._id, [prefix(sum(map(len, message))), *message])
 
     def _send_compressed(self, content: list[Buffer]) -> None:
-        self._blocked = not self._connection.send_message(self._id, content)
+        self._blocked = not self.connection.send_message(self._id, content)
         if not self._blocked:
             self.sent()
 
@@ -131,8 +131,8 @@ class StreamingCall(Call):
         elif not self.over:
             if not self._head_sent:
                 self._head_sent = True
-                self._connection.send_head(self._id, answers.HEAD)
-            self._connection.send_end(self._id)
+                self.connection.send_head(self._id, answers.HEAD)
+            self.connection.send_end(self._id)
             self._end()
 
 
@@ -174,7 +174,7 @@ class MessageStreamCall(StreamingCall):
         if self._is_busy():
             return
         if self._inbox:
-            if self._connection.take_turn(self._feed_next):
+            if self.connection.take_turn(self._feed_next):
                 self._feed_next()
         elif self._ended and not self.over:
             self._stream.finish()
@@ -194,7 +194,7 @@ class MessageStreamCall(StreamingCall):
 
     def _feed(self, message: bytes) -> None:
         if len(message) >= COSTLY_BYTES:
-            self._decoding = self._connection.context.loop.create_task(self._decode(message))
+            self._decoding = self.connection.context.loop.create_task(self._decode(message))
             return
         self._release_message()
         self._stream.feed(message)
@@ -281,7 +281,7 @@ class GeneratorCall(StreamingCall):
     async def __anext__(self) -> bytes:
         """The next message of the client."""
         while True:
-            if self._connection.context.admission.ending:
+            if self.connection.context.admission.ending:
                 self._cut = True
                 raise StopAsyncIteration
             if self._inbox:
@@ -329,7 +329,7 @@ class GeneratorCall(StreamingCall):
 
     async def _wait(self) -> None:
         """Return after the next `_wake`."""
-        self._wakeup = self._connection.context.loop.create_future()
+        self._wakeup = self.connection.context.loop.create_future()
         try:
             await self._wakeup
         finally:

@@ -39,9 +39,9 @@ class UnaryCall(Call):
         """Take data of the request; its end begins the work."""
         if ended and self._reader is None and len(content) >= PREFIX_BYTES:
             flag, size = PREFIX.unpack_from(content)
-            if not flag and size == len(content) - PREFIX_BYTES <= self._connection.context.most:
+            if not flag and size == len(content) - PREFIX_BYTES <= self.connection.context.most:
                 self._body = bytes(content[PREFIX_BYTES:])  # the usual case: one message, which is not compressed
-                if self._connection.take_turn(self._begin):
+                if self.connection.take_turn(self._begin):
                     self._begin()
                 return
         try:
@@ -60,7 +60,7 @@ class UnaryCall(Call):
     def _start(self, message: bytes) -> None:
         """Begin the work, in this turn of the event loop or, above its share of calls, in a later one."""
         self._body = message
-        if self._connection.take_turn(self._begin):
+        if self.connection.take_turn(self._begin):
             self._begin()
 
     def _begin(self) -> None:
@@ -79,12 +79,12 @@ class UnaryCall(Call):
             else:
                 self._cancel = cancel
             return
-        task = self._connection.context.loop.create_task(self._run(message))
+        task = self.connection.context.loop.create_task(self._run(message))
         self._cancel = task.cancel
 
     def _is_awaited(self) -> bool:
         """Whether the request has not ended; its caller has nothing to wait for."""
-        return self._connection.http2.is_open(self._id)
+        return self.connection.http2.is_open(self._id)
 
     def sent(self) -> None:
         """The answer has been sent."""
@@ -117,7 +117,7 @@ class UnaryCall(Call):
         """Send the result of the work."""
         if self.over:
             return
-        connection = self._connection
+        connection = self.connection
         if isinstance(result, RpcError):
             self._cancel = None
             self.fail(result)
@@ -134,7 +134,7 @@ class UnaryCall(Call):
 
     def _send(self, head: bytes, content: list[Buffer], size: int) -> None:
         self._cancel = None
-        self._connection.respond(self._id, head, content, size)
+        self.connection.respond(self._id, head, content, size)
         self._end()
 
     def _abandon(self) -> None:
