@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Queue
 from tempfile import TemporaryDirectory
@@ -87,6 +87,14 @@ class ServerProcess:
         """Where it listens, as soon as it does."""
         port = self.wait_for(r"http frontend listens at \S+:(\d+)").group(1)
         return f"http://127.0.0.1:{port}"
+
+    def children(self) -> list[Path]:
+        """The folders in /proc of the processes that it has started; a thread may end while it is asked for its own."""
+        pids: list[str] = []
+        for task in Path(f"/proc/{self._process.pid}/task").iterdir():
+            with suppress(FileNotFoundError):
+                pids += (task / "children").read_text().split()
+        return [Path("/proc") / pid for pid in pids]
 
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)

@@ -230,15 +230,9 @@ def test_the_memory_of_large_tensors_is_free_without_a_further_request(
 
 def shared_bytes_of(server: "ServerProcess") -> list[int]:
     """The bytes of memory that a server and its models' processes share, in each of them."""
-    pid = server._process.pid
-    children = [
-        each for task in Path(f"/proc/{pid}/task").iterdir() for each in (task / "children").read_text().split()
-    ]
     sizes = []
-    for process in (pid, *children):
-        lines = [
-            line.split() for line in Path(f"/proc/{process}/maps").read_text().splitlines() if "memfd:naiad" in line
-        ]
+    for process in (Path(f"/proc/{server._process.pid}"), *server.children()):
+        lines = [line.split() for line in (process / "maps").read_text().splitlines() if "memfd:naiad" in line]
         ranges = [[int(bound, 16) for bound in line[0].split("-")] for line in lines]
         sizes.append(sum(last - first for first, last in ranges))
     return sizes

@@ -237,7 +237,7 @@ def test_the_system_ends_the_processes_of_a_server_that_is_killed(
     server = serve(folder, frontends=["http"])
     with http.InferenceServerClient(server.url.removeprefix("http://")) as client:
         infer(client, http.InferInput, "bad", 0)
-        (process,) = children_of(server)
+        (process,) = server.children()
         if hangs:
             idle = ticks(process)
             threading.Thread(target=ignore, args=(client, http, "bad", number_of("endless_loop")), daemon=True).start()
@@ -263,9 +263,3 @@ def ignore(client: Any, library: Any, model: str, value: float) -> None:
 def ticks(process: Path) -> int:
     """The processor time that a process has used, in hundredths of a second."""
     return int((process / "stat").read_text().rpartition(")")[2].split()[11])
-
-
-def children_of(server: "ServerProcess") -> list[Path]:
-    """The processes that the server has started."""
-    tasks = Path(f"/proc/{server._process.pid}/task").iterdir()
-    return [Path("/proc") / pid for task in tasks for pid in (task / "children").read_text().split()]
