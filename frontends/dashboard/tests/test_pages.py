@@ -13,6 +13,7 @@ from naiad.errors import UnavailableError
 from naiad.options import Option
 from naiad_dashboard.access import CONTENT_SECURITY_POLICY
 from naiad_dashboard.options import OPTIONS, host_names, prefix
+from naiad_kit.metrics import MODEL_PROCESS_MEMORY, MetricFamily, Sample
 
 EVIL = "<script>alert(1)</script>\"'&"
 
@@ -48,6 +49,49 @@ def test_a_models_page_has_its_tensors_configuration_and_instances(server):
     assert "INPUT" in text
     assert "m_0" in text
     assert re.search(r'class="completed">name: &#34;m&#34;|name: &#34;m&#34;', page)
+
+
+class ProcessMemory:
+    """Says what the processes of the model `m` hold, as the service of isolated models does; `instance` is whose."""
+
+    name = "process-memory"
+
+    def __init__(self, instance):
+        labels = (("model", "m"), ("version", "1"), *instance)
+        other = (("instance", "m_0"), ("model", "other"), ("version", "1"))
+        self._samples = [Sample(labels, 43_000_000), Sample(other, 77_000_000)]
+
+    def metrics(self):
+        return [MetricFamily(MODEL_PROCESS_MEMORY, "", "gauge", self._samples)]
+
+    async def start(self, server):
+        pass
+
+    async def stop(self, seconds):
+        pass
+
+    @hookimpl
+    def naiad_services(self, settings):
+        return [self]
+
+
+def test_an_instance_of_an_isolated_model_has_the_memory_of_its_process(start_server):
+    text = text_of(start_server(ProcessMemory([("instance", "m_0")])).ask("/models/m")[2])
+
+    assert re.search(r"Executes for Memory m_0 READY \S+ 41\.0 MiB", text)
+    assert "77" not in text
+    assert MODEL_PROCESS_MEMORY not in text
+
+
+def test_the_memory_of_one_process_for_all_instances_stands_below_them(start_server):
+    text = text_of(start_server(ProcessMemory([])).ask("/models/m")[2])
+
+    assert re.search(r"Memory of the process 41\.0 MiB", text)
+    assert "Executes for Memory" not in text
+
+
+def test_the_threads_of_a_model_have_no_memory_of_their_own(server):
+    assert "Executes for Memory" not in text_of(server.ask("/models/m")[2])
 
 
 def test_a_model_without_a_configuration_is_not_compared_with_one(server, models):

@@ -20,6 +20,9 @@ MetricKind = Literal["counter", "gauge", "histogram", "summary"]
 
 LabelPairs = tuple[tuple[str, str], ...]
 
+MODEL_PROCESS_MEMORY = "naiad_model_process_memory_bytes"
+"""The metric of the resident memory of model processes; `instance` among its labels where each has one of its own."""
+
 _NO_LETTER = re.compile("[^a-zA-Z0-9_]")
 
 

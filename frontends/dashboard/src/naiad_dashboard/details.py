@@ -11,7 +11,7 @@ from naiad_dashboard.overview import rounded, row
 from naiad_dashboard.readings import phases
 from naiad_dashboard.records import LogLine, LogTail
 from naiad_dashboard.sampler import Key, Sampler, Track
-from naiad_kit.metrics import metrics_of_plugins
+from naiad_kit.metrics import MODEL_PROCESS_MEMORY, metrics_of_plugins
 from naiad_statistics.reports import CacheUse, ModelStatistics
 
 if TYPE_CHECKING:
@@ -50,7 +50,10 @@ class Details:
 
     def _of_serving(self, track: Track) -> dict[str, Any]:
         report = track.report
-        statistics = self._statistics(report)
+        statistics, processes = self._statistics(report), self._process_memory(report)
+        usages = [asdict(each) for each in statistics.memory_usage] if statistics else []
+        if "" in processes:
+            usages.append({"type": "of the process", "id": "", "byte_size": processes[""]})
         return {
             "phases": [
                 {key: value if key == "name" else rounded(value) for key, value in asdict(each).items()}
@@ -59,10 +62,10 @@ class Details:
             "batches": [{"size": size, "count": count} for size, count in sorted(_batch_sizes(report).items())],
             "reasons": dict(sorted(report.batch_reasons.items(), key=lambda pair: -pair[1])),
             "failures": {reason: count for reason, count in report.failures.items() if count},
-            "instances": [asdict(each) for each in report.instances],
+            "instances": [asdict(each) | {"memory": processes.get(each.name)} for each in report.instances],
             "busy": rounded(self._busy_share(track, statistics)),
             "load_seconds": rounded(report.load_seconds),
-            "memory": [asdict(each) for each in statistics.memory_usage] if statistics else [],
+            "memory": usages,
             "sequences": _sequences(report),
             "cache": _cache(report.cache),
             "limits": list(self._limits(report.name)),
@@ -99,11 +102,21 @@ class Details:
     def _limits(self, model: str) -> Iterator[dict[str, Any]]:
         """The gauges and counters of execution gates and services that name this model, or no model at all."""
         for family in metrics_of_plugins(self._server):
-            for sample in family.samples:
+            for sample in family.samples if family.name != MODEL_PROCESS_MEMORY else ():
                 labels = dict(sample.labels)
                 if isinstance(sample.value, int | float) and labels.pop("model", model) == model:
                     text = ", ".join(f"{key}={value}" for key, value in labels.items())
                     yield {"name": family.name, "help": family.help, "labels": text, "value": sample.value}
+
+    def _process_memory(self, report: VersionReport) -> dict[str, int]:
+        """The bytes of the processes of an isolated version by instance; "" is a process of all instances."""
+        sizes: dict[str, int] = {}
+        for family in metrics_of_plugins(self._server):
+            for sample in family.samples if family.name == MODEL_PROCESS_MEMORY else ():
+                labels = dict(sample.labels)
+                if (labels["model"], labels["version"]) == (report.name, str(report.version)):
+                    sizes[labels.get("instance", "")] = int(sample.value)  # type: ignore[arg-type]
+        return sizes
 
 
 def _batch_sizes(report: VersionReport) -> dict[int, int]:

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from naiad.extend import LoadedVersion
 from naiad.server import ServerApi
 from naiad_config import ModelConfig
-from naiad_kit.metrics import LabelPairs, MetricFamily, Sample, model_labels
+from naiad_kit.metrics import MODEL_PROCESS_MEMORY, LabelPairs, MetricFamily, Sample, model_labels
 
 if TYPE_CHECKING:
     from naiad.backend import ModelContext, Placement
@@ -81,7 +81,7 @@ class ResidentMemoryService:
                 sizes[labels] += self._resident(process.pid)
         return [
             MetricFamily(
-                "naiad_model_process_memory_bytes",
+                MODEL_PROCESS_MEMORY,
                 "Resident memory of the processes that run instances of a model, bytes",
                 "gauge",
                 [Sample(labels, size) for labels, size in sorted(sizes.items()) if size],

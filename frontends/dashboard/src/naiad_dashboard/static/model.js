@@ -42,11 +42,13 @@ function Phases({ phases }) {
 }
 
 function Instances({ details }) {
+  const isolated = details.instances.some((each) => each.memory);
   return html`<section class="card"><h2>Instances</h2>
-    ${details.instances.length ? html`<table><thead><tr><th scope="col">Instance</th><th scope="col">State</th><th scope="col" class="number">Executes for</th></tr></thead><tbody>
+    ${details.instances.length ? html`<table><thead><tr><th scope="col">Instance</th><th scope="col">State</th><th scope="col" class="number">Executes for</th>${isolated && html`<th scope="col" class="number">Memory</th>`}</tr></thead><tbody>
       ${details.instances.map((each) => html`<tr><th scope="row">${each.name}${each.gpu >= 0 && html` <small>GPU ${each.gpu}</small>`}</th>
         <td><${State} state=${each.state} />${each.reason && html`<small class="reason">${each.reason}</small>`}</td>
-        <td class="number">${each.busy_seconds ? seconds(each.busy_seconds) : "idle"}</td></tr>`)}</tbody></table>`
+        <td class="number">${each.busy_seconds ? seconds(each.busy_seconds) : "idle"}</td>
+        ${isolated && html`<td class="number">${each.memory ? octets(each.memory) : "–"}</td>`}</tr>`)}</tbody></table>`
     : html`<p class="empty">An ensemble has no instances of its own.</p>`}
     <dl><dt>Busy</dt><dd>${percent(details.busy)}</dd><dt>Load took</dt><dd>${seconds(details.load_seconds)}</dd>
       ${details.memory.map((each) => html`<dt>Memory ${each.type} ${each.id}</dt><dd>${octets(each.byte_size)}</dd>`)}
