@@ -57,6 +57,14 @@ def test_a_status_is_sent_once_in_one_line_that_systemd_takes(receiver: socket.s
     assert receiver.recv(8192) == b"STATUS=" + b"m" * 500
 
 
+def test_a_path_that_is_no_text_does_not_end_the_server(receiver: socket.socket) -> None:
+    notifier = take_notifier({"NOTIFY_SOCKET": receiver.getsockname()})
+
+    notifier.ready("serves /models/\udcff")
+
+    assert receiver.recv(4096) == b"READY=1\nSTATUS=serves /models/?"
+
+
 def test_the_variable_is_gone_from_the_environment_of_other_processes(receiver: socket.socket) -> None:
     environment = {"NOTIFY_SOCKET": receiver.getsockname(), "PATH": "/bin"}
 

@@ -50,7 +50,7 @@ class ServiceNotifier:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
                 sender.settimeout(_SECONDS)
-                sender.sendto("\n".join((*states, f"STATUS={line}")).encode(), self._address)
+                sender.sendto("\n".join((*states, f"STATUS={line}")).encode(errors="replace"), self._address)
         except OSError as error:
             if not self._failed:
                 _logger.warning("systemd cannot be notified at '%s' (%s): %s", self._address, _VARIABLE, error)
