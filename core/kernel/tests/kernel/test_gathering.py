@@ -120,12 +120,27 @@ def test_a_request_is_expected_to_be_alone_after_many_that_were(batches, idle, a
     assert gathered.alone is alone
 
 
-def test_a_request_is_not_alone_in_a_round_that_had_another():
+def test_none_is_expected_to_be_alone_soon_after_one_that_was_not():
     gathered, rounds, _ = gathering()
     for _ in range(64):
         gathered.dispatched(1)
 
     gathered.arrive()
+    rounds.turn()
+    alone = []
+    for _ in range(56):
+        alone.append(gathered.alone)
+        gathered.dispatched(1)
+
+    assert (any(alone), gathered.alone) == (False, True)
+
+
+def test_a_request_is_not_alone_in_a_round_that_had_another():
+    gathered, rounds, _ = gathering()
+    gathered.arrive()
+    for _ in range(64):
+        gathered.dispatched(1)
+
     with_another = gathered.alone
     rounds.turn()
 

@@ -1,11 +1,15 @@
 """Requests that come one at a time: decided on while they are submitted, and answered not before that is over."""
 
+import sys
+from collections.abc import Sequence
+
 import pytest
 
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import InternalError
-from naiad.scheduler import Decision, Drop, DropReason
-from naiad_testing.loops import turns
+from naiad.scheduler import Decision, Dispatch, Drop, DropReason
+from naiad.types import Request
+from naiad_testing.loops import turns, until
 
 from .driven import DrivenQueue
 
@@ -90,3 +94,85 @@ async def test_a_request_that_is_dropped_meanwhile_has_its_error_after_it_was_su
     await turns()
     assert driven.error("alone")
     assert await driven.is_drained()
+
+
+async def test_a_request_that_is_taken_back_after_it_was_dropped_meanwhile_has_no_outcome(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driven = await lonely(Drops)
+    monkeypatch.setattr(Drops, "gives_up", True)
+
+    driven.submit("alone").cancel()
+
+    await turns()
+    assert driven.outcomes["alone"] == []
+
+
+async def test_a_caller_that_fails_when_it_has_its_error_does_not_end_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    driven = await lonely(Drops)
+    monkeypatch.setattr(Drops, "gives_up", True)
+
+    driven.queue.submit(Request("m", {}), 1, None, lambda _: sys.exit())
+
+    await turns()
+    assert "delivering a response of model 'm' failed" in caplog.text
+
+
+class Delays(FifoScheduler):
+    """Lets each request wait for a moment, and gives up the first one then."""
+
+    delays = False
+    first = 0
+
+    def decide(self, now: float, idle: object) -> Decision:
+        if not self.delays or not self._waiting:
+            return super().decide(now, idle)  # type: ignore[arg-type]
+        oldest = next(iter(self._waiting))
+        if not self._waiting[oldest]:
+            self._waiting[oldest] = now + 0.001  # type: ignore[assignment]
+            self.first = self.first or oldest
+        if now < self._waiting[oldest]:  # type: ignore[operator]
+            return Decision(wake_at=self._waiting[oldest])
+        if oldest != self.first:
+            return super().decide(now, idle)  # type: ignore[arg-type]
+        del self._waiting[oldest]
+        return Decision(drops=(Drop((oldest,), DropReason.TIMEOUT),))
+
+
+async def test_a_request_that_is_submitted_when_another_is_dropped_keeps_its_alarm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driven = await lonely(Delays)
+    monkeypatch.setattr(Delays, "delays", True)
+
+    driven.queue.submit(Request("m", {}), 1, None, lambda _: driven.submit("again") and None)
+
+    await until(lambda: bool(driven.sent))
+    assert await driven.executing() == [["again"]]
+
+
+class Joins(FifoScheduler):
+    """Joins all that waits."""
+
+    def decide(self, now: float, idle: Sequence[int]) -> Decision:
+        tickets = tuple(self._waiting) if idle else ()
+        if not tickets:
+            return Decision()
+        self._waiting.clear()
+        return Decision((Dispatch(idle[0], tickets, "full"),))
+
+
+async def test_two_requests_that_come_together_after_many_alone_are_joined_from_then_on() -> None:
+    driven = await lonely(Joins)
+
+    batches = []
+    for pair in range(3):
+        driven.submit(f"one {pair}")
+        driven.submit(f"other {pair}")
+        while executing := await driven.executing():
+            batches.append(len(executing[0]))
+            driven.finish()
+
+    assert batches == [1, 1, 2, 2]

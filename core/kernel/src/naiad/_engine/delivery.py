@@ -61,8 +61,7 @@ class Delivery:
                 call.queue_ns, call.phases, call.joined = execution.started_ns - arrival_ns, phases, joined
                 if isinstance(outcome, NaiadError):
                     drop_tracebacks(outcome)
-                    failed += 1
-                    failed_ns += execution.done_ns - arrival_ns
+                    failed, failed_ns = failed + 1, failed_ns + execution.done_ns - arrival_ns
                 else:
                     items += call.ticket.batch_size
                     totals.append(execution.done_ns - arrival_ns)
@@ -130,10 +129,13 @@ class Delivery:
             call.outcome = outcome
             self.release()
             return
-        try:
-            call.deliver(outcome)
-        except BaseException as error:  # noqa: BLE001 - what a caller raises concerns no other
-            self._delivery_failed(error)
+        self._deliver(call, outcome)
+
+    def deliver_outcome(self, call: Call) -> None:
+        """Deliver the outcome that was kept in the call, unless its caller has gone."""
+        outcome, call.outcome = call.outcome, None
+        if outcome is not None:
+            self._deliver(call, outcome)
 
     def release(self) -> None:
         """Deliver what no earlier call holds back any more; calls that were taken back are passed over."""
@@ -148,9 +150,7 @@ class Delivery:
                 if not call.over:
                     break
                 self._order.popleft()
-                outcome, call.outcome = call.outcome, None
-                if outcome is not None:
-                    self._deliver(call, outcome)
+                self.deliver_outcome(call)
         finally:
             self._releasing = False
 
@@ -187,12 +187,9 @@ class Delivery:
     def _deliver(self, call: Call, outcome: Outcome) -> None:
         try:
             call.deliver(outcome)
-        except BaseException as error:  # noqa: BLE001 - what a caller raises concerns no other
-            self._delivery_failed(error)
-
-    def _delivery_failed(self, error: BaseException) -> None:
-        raise_interrupt(error)
-        _logger.error("delivering a response of model '%s' failed", self._model, exc_info=error)
+        except BaseException as error:
+            raise_interrupt(error)
+            _logger.error("delivering a response of model '%s' failed", self._model, exc_info=error)
 
 
 def _record_outcomes(execution: Execution, outcomes: Sequence[Outcome | None]) -> None:

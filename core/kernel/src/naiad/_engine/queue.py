@@ -23,7 +23,7 @@ from naiad.errors import InternalError, NaiadError
 from naiad.extend import ExecutionGate, Suspension
 from naiad.foreign_errors import describe_error, logged, raise_interrupt
 from naiad.scheduler import Dispatch, Drop, Scheduler, Ticket
-from naiad.server import Deliver
+from naiad.server import Deliver, Outcome
 from naiad.types import Request
 from naiad_config.errors import errors_of
 from naiad_statistics.versions import FailureReason, VersionCounters
@@ -44,9 +44,7 @@ class DecisionCoalescer:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, decide: Callable[[], None], idle: Sequence[int]) -> None:
         """`idle` are the idle slots at any time."""
-        self._loop = loop
-        self._decide = decide
-        self._idle = idle
+        self._loop, self._decide, self._idle = loop, decide, idle
         self._armed = False
         self._arrivals = self._seen = self._rounds = 0
         self._single = _LASTING  # batches of one request since one of several
@@ -59,6 +57,8 @@ class DecisionCoalescer:
     def arrive(self) -> None:
         """Ask for a decision at the end of this round, or later if requests keep coming."""
         self._arrivals += 1
+        if self._single >= _LONELY:  # it came while another one executed, or right behind it
+            self._single = _LASTING
         if not self._armed:
             self._armed, self._rounds, self._seen = True, _ROUNDS, -1
             self._loop.call_soon(self._end_round)
@@ -114,8 +114,7 @@ class ModelQueue:
         self._coalescer = DecisionCoalescer(self._loop, self._decide, self._idle)
         self._alarm = Alarm(self._loop, self._woken)
         self._wake_at: float | None = None
-        self._draining = False
-        self._recount = asyncio.Event()
+        self._draining, self._recount = False, asyncio.Event()
 
     def open(
         self,
@@ -186,10 +185,14 @@ class ModelQueue:
         if not self._coalescer.alone:
             self._coalescer.arrive()
             return call
-        call.deliver = partial(self._loop.call_soon, deliver)  # type: ignore[arg-type, assignment]  # its caller has no call yet
+        call.deliver = partial(self._deliver_soon, call)  # its caller has no call yet
         self._decide()
         call.deliver = deliver
         return call
+
+    def _deliver_soon(self, call: Call, outcome: Outcome) -> None:
+        call.outcome = outcome
+        self._loop.call_soon(self._delivery.deliver_outcome, call)
 
     def waiting_calls(self) -> list[Call]:
         """The calls that neither execute nor stream."""
@@ -325,13 +328,13 @@ class ModelQueue:
             decision = self._scheduler.decide(now, tuple(sorted(self._idle) if self._lowest_first else self._idle))
             if decision.ended and self.codec is not None:
                 self.codec.ended(decision.ended)
+            if decision.wake_at != self._wake_at:  # before a caller that is answered sends more
+                self._wake_at = decision.wake_at
+                self._alarm.set(decision.wake_at)
             for dispatch in decision.dispatches:
                 self._dispatch(dispatch)
             for drop in decision.drops:
                 self._drop(drop)
-            if decision.wake_at != self._wake_at:
-                self._wake_at = decision.wake_at
-                self._alarm.set(decision.wake_at)
         except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
 
