@@ -195,10 +195,16 @@ def test_where_else_a_backend_could_be_is_said_unless_its_name_is_misspelt(versi
 
 
 def test_a_backend_that_only_triton_has_is_no_misspelt_name(version):
-    problem = refusal(ModelConfig(name="m", backend="tensorrtllm"), version, (TENSORRT,))
+    search = BackendSearch(
+        ModelConfig(name="m", backend="tensorrtllm"), version, (TENSORRT,), elsewhere=["Look there."]
+    )
 
-    assert problem.hint == (
-        "Naiad has no such backend; docs/from_triton.md says what to use instead. Installed backends: tensorrt."
+    with pytest.raises(ConfigError) as raised:
+        search.resolve()
+
+    assert raised.value.problems[0].hint == (
+        "Naiad has no such backend; docs/from_triton.md says what to use instead. Installed backends: tensorrt. "
+        "Look there."
     )
 
 

@@ -95,6 +95,15 @@ def test_a_folder_that_looks_like_that_of_a_version_is_named_with_its_right_name
         read_model(tmp_path)
 
 
+def test_a_folder_of_models_in_place_of_a_model_is_named_as_the_repository(tmp_path):
+    (tmp_path / "add" / "1").mkdir(parents=True)
+
+    with pytest.raises(
+        InvalidArgumentError, match=f"it has the model 'add': serve '{tmp_path}' as the model repository$"
+    ):
+        read_model(tmp_path)
+
+
 def test_a_model_file_beside_the_version_folders_is_named_with_where_it_belongs(tmp_path):
     (tmp_path / "model.py").write_text("")
 

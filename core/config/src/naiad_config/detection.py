@@ -250,7 +250,8 @@ class BackendSearch:
 
     def _not_installed(self, backend: str, path: str, reason: str = "", also: str = "") -> ConfigError:
         message = f"'{self.config.name}' needs the backend '{backend}'{reason}, which no installed plugin offers"
-        near = nearest(backend, [known for each in self.backends for known in (each.name, *each.aliases)])
+        known = [name for each in self.backends for name in (each.name, *each.aliases)]
+        near = nearest(backend, known) if backend not in _OF_TRITON_ALONE else ""
         source = self.where_to_get(backend)
         guess = f"did you mean '{near}'?" if near else ""
         if backend in _OF_TRITON_ALONE:

@@ -120,7 +120,7 @@ def _versions(model: ModelFolder) -> tuple[int, ...]:
 
 
 def _no_versions(directory: Path) -> str:
-    """A sentence on a folder without version folders, with the model file or the misnamed folder in place of one."""
+    """A sentence on a folder without version folders, with the file, misnamed folder or model in place of one."""
     paths = sorted(directory.iterdir())
     advice = [
         f"; rename '{path.name}' to {number[1]}"
@@ -129,6 +129,11 @@ def _no_versions(directory: Path) -> str:
     ]
     advice += [
         f"; move '{path.name}' to 1/{path.name}, and what belongs to it" for path in paths if path.stem == "model"
+    ]
+    advice += [
+        f"; it has the model '{path.name}': serve '{directory}' as the model repository"
+        for path in paths
+        if version_numbers(path)
     ]
     return f"no version folder, such as 1/{advice[0] if advice else ''}"
 
