@@ -1,5 +1,6 @@
 """Requests that come one at a time: decided on while they are submitted, and answered not before that is over."""
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -67,6 +68,37 @@ async def test_a_scheduler_that_fails_meanwhile_fails_the_request_after_it_was_s
     await turns()
     assert isinstance(driven.error("alone"), InternalError)
     assert await driven.is_drained()
+
+
+class Interrupted(FifoScheduler):
+    """Is interrupted the first time that it is asked about the last request."""
+
+    interrupts = False
+
+    def decide(self, now: float, idle: object) -> Decision:
+        if self.interrupts:
+            type(self).interrupts = False
+            raise KeyboardInterrupt
+        return super().decide(now, idle)  # type: ignore[arg-type]
+
+
+async def test_a_request_whose_submission_was_interrupted_is_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    driven = await lonely(Interrupted)
+    monkeypatch.setattr(Interrupted, "interrupts", True)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            driven.submit("alone")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    driven.submit("behind it")
+    assert await driven.executing() == [["alone"]]
+    driven.finish()
+    await turns(20)
+
+    assert len(driven.outcomes["alone"]) == 1
+    assert await driven.executing() == [["behind it"]]
 
 
 class Drops(FifoScheduler):

@@ -185,13 +185,13 @@ class ModelQueue:
         if not self._coalescer.alone:
             self._coalescer.arrive()
             return call
-        call.deliver = partial(self._deliver_soon, call)  # its caller has no call yet
+        call.deliver = partial(self._deliver_soon, call, deliver)  # its caller has no call yet
         self._decide()
         call.deliver = deliver
         return call
 
-    def _deliver_soon(self, call: Call, outcome: Outcome) -> None:
-        call.outcome = outcome
+    def _deliver_soon(self, call: Call, deliver: Deliver, outcome: Outcome) -> None:
+        call.outcome, call.deliver = outcome, deliver
         self._loop.call_soon(self._delivery.deliver_outcome, call)
 
     def waiting_calls(self) -> list[Call]:
