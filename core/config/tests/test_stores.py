@@ -17,7 +17,7 @@ class Store:
     problem: str = ""
     listed: list[str] = field(default_factory=list)
 
-    def models(self, name: str = "") -> Mapping[str, RemoteModel]:
+    def models(self, name: str = "", is_elsewhere: bool = False) -> Mapping[str, RemoteModel]:
         self.listed.append(name)
         if self.problem:
             raise UnavailableError(self.problem)

@@ -1,6 +1,7 @@
 """Stores that go away, in the middle of a download too, and come back."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -157,6 +158,7 @@ class HangingObjects:
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[HangingObjects]:
     monkeypatch.setattr(repository, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(repository, "LONGEST_SECONDS", 0.2)
     objects = HangingObjects()
     yield objects
     objects.opened.set()
@@ -191,6 +193,22 @@ def test_a_store_that_does_not_answer_keeps_no_model_of_another_repository_from_
     locations = find([tmp_path / "models", opened(hanging, tmp_path)], "local")
 
     assert locations == [tmp_path / "models" / "local"]
+
+
+def test_a_model_that_may_be_in_the_store_alone_is_waited_for_longer(
+    hanging: HangingObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repository, "LONGEST_SECONDS", 60.0)
+    hanging.opened.clear()
+    store = opened(hanging, tmp_path)
+
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(store.models, "m")
+        with pytest.raises(UnavailableError, match="has not answered for"):
+            store.models("m", is_elsewhere=True)
+        hanging.opened.set()
+
+    assert sorted(found.result()) == ["m"]
 
 
 def test_the_late_answer_of_a_store_counts_for_the_next_caller(hanging: HangingObjects, tmp_path: Path) -> None:

@@ -29,10 +29,11 @@ class RemoteRepository(Protocol):
     def problem(self) -> str:
         """Why it cannot be reached now, "" while it can."""
 
-    def models(self, name: str = "") -> Mapping[str, RemoteModel]:
+    def models(self, name: str = "", is_elsewhere: bool = False) -> Mapping[str, RemoteModel]:
         """The models by name, or only that one; those of the last time where it can no longer be reached.
 
-        Raises NaiadError where there was no such time, and for a name that was not there then.
+        `is_elsewhere`: another repository has that one, so an answer that takes long is not waited for. Raises
+        NaiadError where there was no such time, and for a name that was not there then.
         """
 
 
@@ -89,7 +90,7 @@ def find(roots: Sequence[Root], name: str) -> list[Location]:
     unread: NaiadError | None = None
     for root in roots:
         try:
-            locations += _find(root, name)
+            locations += _find(root, name, is_elsewhere=bool(locations))
         except NaiadError as error:
             unread = unread or error
     if unread and not locations:
@@ -108,7 +109,7 @@ def problem_of(locations: Iterable[Location]) -> str:
     return "; ".join(filter(None, remote))
 
 
-def _find(root: Root, name: str) -> Iterable[Location]:
+def _find(root: Root, name: str, is_elsewhere: bool) -> Iterable[Location]:
     if isinstance(root, Path):
         return repository.find([root], name)
-    return root.models(name).values() if repository.is_folder_name(name) else ()
+    return root.models(name, is_elsewhere).values() if repository.is_folder_name(name) else ()

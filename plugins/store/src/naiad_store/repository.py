@@ -21,7 +21,9 @@ from naiad_store.urls import StoreUrl
 _logger = logging.getLogger("naiad")
 
 PATIENCE_SECONDS = 5.0
-"""The seconds after which a store that has not answered a listing counts as away."""
+"""The seconds after which a store that has not answered a listing counts as away, where there is another answer."""
+LONGEST_SECONDS = 60.0
+"""The same for a model that may be in that store alone."""
 _PART = 16 * 2**20
 """The bytes of one request for a part of an object: what a download holds in memory, and what a broken one repeats."""
 
@@ -47,17 +49,20 @@ class StoreRepository:
     def __str__(self) -> str:
         return self._url.text
 
-    def models(self, name: str = "") -> Mapping[str, RemoteModel]:
+    def models(self, name: str = "", is_elsewhere: bool = False) -> Mapping[str, RemoteModel]:
         """See `RemoteRepository.models`. One name is looked up anew, all are taken from a listing that is fresh.
 
         A store that has not answered for PATIENCE_SECONDS counts as away, so that it holds up no model of another
-        repository; only the first listing of all models waits to its end.
+        repository; it has LONGEST_SECONDS for a model that is nowhere else. Only the first listing of all models waits
+        to its end.
         """
         known = self._models
         if known is not None and not name and monotonic() - self._listed_at < self._fresh_seconds:
             return known
         try:
-            return self._answer(name, may_wait=known is None and not name)
+            if name and not is_elsewhere and name not in (known or ()):
+                return self._answer(name, LONGEST_SECONDS)
+            return self._answer(name, None if known is None and not name else PATIENCE_SECONDS)
         except NaiadError as error:
             if known is None:
                 raise
@@ -67,18 +72,16 @@ class StoreRepository:
                 raise
             return {name: known[name]} if name else known
 
-    def _answer(self, name: str, may_wait: bool) -> Mapping[str, RemoteModel]:
-        """What the store has now. Raises its NaiadError, and UnavailableError where it takes too long."""
-        late = UnavailableError(
-            f"the model store '{self}' has not answered for {PATIENCE_SECONDS:g} s; try again later"
-        )
+    def _answer(self, name: str, patience: float | None) -> Mapping[str, RemoteModel]:
+        """What the store has now. Raises its NaiadError, and UnavailableError after so many seconds."""
+        late = UnavailableError(f"the model store '{self}' has not answered for {patience or 0:g} s; try again later")
         asked_at = self._asked_at
-        if not may_wait and asked_at is not None and monotonic() - asked_at >= PATIENCE_SECONDS:
+        if patience is not None and asked_at is not None and monotonic() - asked_at >= patience:
             raise late
         answer: Future[Mapping[str, RemoteModel]] = Future()
         threading.Thread(target=self._ask, args=(name, answer), name="naiad-store-list", daemon=True).start()
         try:
-            return answer.result(None if may_wait else PATIENCE_SECONDS)
+            return answer.result(patience)
         except TimeoutError:
             answer.cancel()  # the request under way goes on; one that waits for it is not begun
             raise late from None
