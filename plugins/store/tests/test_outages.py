@@ -203,12 +203,12 @@ def test_a_model_that_may_be_in_the_store_alone_is_waited_for_longer(
     store = opened(hanging, tmp_path)
 
     with ThreadPoolExecutor(1) as thread:
-        found = thread.submit(store.models, "m")
+        waiting = thread.submit(store.models, "m")
         with pytest.raises(UnavailableError, match="has not answered for"):
             store.models("m", is_elsewhere=True)
         hanging.opened.set()
 
-    assert sorted(found.result()) == ["m"]
+    assert sorted(waiting.result()) == ["m"]
 
 
 def test_the_late_answer_of_a_store_counts_for_the_next_caller(hanging: HangingObjects, tmp_path: Path) -> None:
