@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from naiad_cli.stop_signals import Action, StopPolicy, StopSignals
+from naiad_cli.supervisor import Supervisor
 
 TERM, INT, HUP = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
 
@@ -106,6 +107,17 @@ def test_a_hangup_that_is_ignored_stays_ignored(handlers: None) -> None:
     Recorder().signals().install()
 
     assert signal.getsignal(HUP) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize(("number", "is_forwarded"), [(INT, True), (HUP, False)])
+def test_a_supervisor_takes_an_interrupt_that_its_shell_ignores(
+    handlers: None, number: signal.Signals, is_forwarded: bool
+) -> None:
+    signal.signal(number, signal.SIG_IGN)
+
+    assert Supervisor(["--version"]).run() == 0
+
+    assert (signal.getsignal(number) is not signal.SIG_IGN) == is_forwarded
 
 
 def test_a_signal_after_the_event_loop_has_ended_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:

@@ -52,9 +52,10 @@ class Supervisor:
 
     def run(self) -> int:
         """Start the server until it ends in order; its exit status, or 128 and the number of its signal."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._forward)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._forward)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
+            signal.signal(signal.SIGHUP, self._forward)
         while True:
             started = monotonic()
             status, served = self._serve()

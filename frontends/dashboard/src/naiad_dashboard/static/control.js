@@ -32,7 +32,7 @@ function submitted(run) {
 function Models() {
   const run = submitted((fields, button) => act(button.value, { model: fields.get("model"), ...(button.value === "unload" && { unload_dependents: fields.has("dependents") }) }));
   return html`<section class="card"><h2>Models</h2>
-    ${!explicit && html`<p class="note">Models are loaded and unloaded with <code>--model-control-mode=explicit</code> alone.</p>`}
+    ${!explicit && html`<p class="note">Models are loaded and unloaded here only with <code>--model-control-mode=explicit</code>.</p>`}
     <form onSubmit=${run}><div class="row"><label for="model">Model</label><input id="model" name="model" list="names" required />
       <datalist id="names">${names.map((name) => html`<option value=${name} />`)}</datalist></div>
       <label class="row"><input type="checkbox" name="dependents" /> unload the models of an ensemble too</label>
