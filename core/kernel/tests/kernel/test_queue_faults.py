@@ -166,3 +166,21 @@ async def test_a_scheduler_gets_the_idle_instances_as_they_are_at_the_moment() -
     await turns()
 
     assert scheduler.seen == [(0, 1)]
+
+
+class RemembersNothing(FifoScheduler):
+    """Says that it need not know which instances have died."""
+
+    lost = None
+
+
+async def test_a_scheduler_may_say_that_it_need_not_know_of_deaths() -> None:
+    driven = DrivenQueue(RemembersNothing)
+    driven.submit("before")
+    await turns()
+
+    driven.die(InternalError("it died"))
+    driven.queue.free(0)
+    driven.submit("after")
+
+    assert await driven.executing() == [["after"]]

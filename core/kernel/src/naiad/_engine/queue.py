@@ -215,7 +215,7 @@ class ModelQueue:
         if self._gated is not None:
             self._gated.lose(slot)
         try:
-            getattr(self._scheduler, "lost", lambda *_: None)(slot, monotonic())
+            (getattr(self._scheduler, "lost", None) or (lambda *_: None))(slot, monotonic())
             if self.codec is not None:
                 self.codec.lost(slot)
         except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
