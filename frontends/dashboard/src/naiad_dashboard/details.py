@@ -1,6 +1,6 @@
 """Details of one model version as JSON: phases, batches, instances, memory, sequences, cache and resources."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from naiad_dashboard.overview import rounded, row
 from naiad_dashboard.readings import phases
 from naiad_dashboard.records import LogLine, LogTail
 from naiad_dashboard.sampler import Key, Sampler, Track
-from naiad_kit.metrics import MODEL_PROCESS_MEMORY, metrics_of_plugins
+from naiad_kit.metrics import MODEL_PROCESS_MEMORY, MetricFamily, metrics_of_plugins
 from naiad_statistics.reports import CacheUse, ModelStatistics
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class Details:
 
     def _of_serving(self, track: Track) -> dict[str, Any]:
         report = track.report
-        statistics, processes = self._statistics(report), self._process_memory(report)
+        families = metrics_of_plugins(self._server)  # once: each reading looks at the processes of models
+        statistics, processes = self._statistics(report), _process_memory(families, report)
         usages = [asdict(each) for each in statistics.memory_usage] if statistics else []
         if "" in processes:
             usages.append({"type": "of the process", "id": "", "byte_size": processes[""]})
@@ -68,7 +69,7 @@ class Details:
             "memory": usages,
             "sequences": _sequences(report),
             "cache": _cache(report.cache),
-            "limits": list(self._limits(report.name)),
+            "limits": list(_limits(families, report.name)),
         }
 
     def _statistics(self, report: VersionReport) -> ModelStatistics | None:
@@ -99,24 +100,26 @@ class Details:
         executed = (ended - earlier[1]) / 1e9 + under_way - earlier[2]
         return min(1.0, max(0.0, executed / (at - earlier[0]) / instances))
 
-    def _limits(self, model: str) -> Iterator[dict[str, Any]]:
-        """The gauges and counters of execution gates and services that name this model, or no model at all."""
-        for family in metrics_of_plugins(self._server):
-            for sample in family.samples if family.name != MODEL_PROCESS_MEMORY else ():
-                labels = dict(sample.labels)
-                if isinstance(sample.value, int | float) and labels.pop("model", model) == model:
-                    text = ", ".join(f"{key}={value}" for key, value in labels.items())
-                    yield {"name": family.name, "help": family.help, "labels": text, "value": sample.value}
 
-    def _process_memory(self, report: VersionReport) -> dict[str, int]:
-        """The bytes of the processes of an isolated version by instance; "" is a process of all instances."""
-        sizes: dict[str, int] = {}
-        for family in metrics_of_plugins(self._server):
-            for sample in family.samples if family.name == MODEL_PROCESS_MEMORY else ():
-                labels = dict(sample.labels)
-                if (labels["model"], labels["version"]) == (report.name, str(report.version)):
-                    sizes[labels.get("instance", "")] = int(sample.value)  # type: ignore[arg-type]
-        return sizes
+def _limits(families: Iterable[MetricFamily], model: str) -> Iterator[dict[str, Any]]:
+    """The gauges and counters of execution gates and services that name this model, or no model at all."""
+    for family in families:
+        for sample in family.samples if family.name != MODEL_PROCESS_MEMORY else ():
+            labels = dict(sample.labels)
+            if isinstance(sample.value, int | float) and labels.pop("model", model) == model:
+                text = ", ".join(f"{key}={value}" for key, value in labels.items())
+                yield {"name": family.name, "help": family.help, "labels": text, "value": sample.value}
+
+
+def _process_memory(families: Iterable[MetricFamily], report: VersionReport) -> dict[str, int]:
+    """The bytes of the processes of an isolated version by instance; "" is a process of all instances."""
+    sizes: dict[str, int] = {}
+    for family in families:
+        for sample in family.samples if family.name == MODEL_PROCESS_MEMORY else ():
+            labels = dict(sample.labels)
+            if (labels["model"], labels["version"]) == (report.name, str(report.version)):
+                sizes[labels.get("instance", "")] = int(sample.value)  # type: ignore[arg-type]
+    return sizes
 
 
 def _batch_sizes(report: VersionReport) -> dict[int, int]:
