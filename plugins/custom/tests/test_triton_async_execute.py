@@ -71,8 +71,8 @@ raise ValueError("broken")
     ("raised", "message"),
     [
         ("SystemExit(3)", "instance 'm_0' failed: SystemExit: 3"),
-        ("KeyboardInterrupt", "instance 'm_0' failed: KeyboardInterrupt$"),
-        ("Unspeakable", "instance 'm_0' failed: Unspeakable$"),
+        ("KeyboardInterrupt", r"instance 'm_0' failed: KeyboardInterrupt \("),
+        ("Unspeakable", r"instance 'm_0' failed: Unspeakable \("),
         ("asyncio.CancelledError", "the model raised CancelledError; catch it where a task of the model's own"),
     ],
 )

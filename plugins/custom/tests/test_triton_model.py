@@ -87,7 +87,10 @@ def test_an_error_that_has_nothing_to_do_with_a_missing_input_does_not_name_it(f
         CONFIG,
     )
 
-    with serve(folder.path) as client, pytest.raises(ModelFailedError, match=r"TypeError: something else$"):
+    with (
+        serve(folder.path) as client,
+        pytest.raises(ModelFailedError, match=r"TypeError: something else \(model\.py:\d+\)$"),
+    ):
         client.infer(INPUT0=np.ones((1, 16)), INPUT1=np.ones((1, 16)))
 
 

@@ -101,19 +101,25 @@ def test_an_exception_fails_its_request_with_a_traceback_in_the_log(
     model = write("m", body="if x[0] == 7: raise ValueError('seven')")
 
     with served(model) as client:
-        with pytest.raises(ModelFailedError, match="instance 'm_0' failed: ValueError: seven"):
+        with pytest.raises(ModelFailedError, match=r"^instance 'm_0' failed: ValueError: seven \(model.py:\d+\)$"):
             client.infer(X=ONE * 7)
         assert client.infer(X=ONE)["Y"].tolist() == [2] * 4
 
-    assert "model.py" in caplog.text
     assert "raise ValueError('seven')" in caplog.text
+    assert caplog.text.count("Traceback (most recent call last)") == 1
+    assert "naiad" not in caplog.text.partition("Traceback")[2]
 
 
-def test_a_model_that_does_not_load_says_why(write: Write, served: Serve) -> None:
+def test_a_model_that_does_not_load_says_why_with_a_traceback_in_the_log(
+    write: Write, served: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
     model = write("m", "import sys\nraise RuntimeError('broken')")
 
     with pytest.raises(NaiadError, match=r"model.py:2: RuntimeError: broken"), served(model):
         pass
+
+    assert caplog.text.count("Traceback (most recent call last)") == 1
+    assert "line 2, in <module>\n    raise RuntimeError('broken')" in caplog.text
 
 
 def test_a_process_that_ends_while_it_loads_says_how(write: Write, served: Serve) -> None:

@@ -138,10 +138,3 @@ def _twin(error: NaiadError) -> NaiadError:
     twin.__dict__.update(error.__dict__)
     twin.__cause__ = error.__cause__
     return twin
-
-
-def foreign_cause(error: BaseException | None) -> BaseException | None:
-    """The error of a model or framework that a NaiadError began with, whose traceback says where; None without one."""
-    while isinstance(error, NaiadError):
-        error = error.__cause__
-    return error

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 
 from naiad_config.errors import InternalError, NaiadError, describe_error
+from naiad_config.user_code import from_user_code
 
 
 def raise_interrupt(error: BaseException) -> None:
@@ -53,7 +54,8 @@ class contained:  # noqa: N801 - it reads as a statement: `with contained(...)`
     def _log(self, error: BaseException) -> None:
         raise_interrupt(error)
         logger = logging.getLogger("naiad.model" if self._model else "naiad")
-        logger.error("%s failed", self._step, exc_info=error, extra={"model": self._model} if self._model else None)
+        extra = {"model": self._model} if self._model else None
+        logger.error("%s failed", self._step, exc_info=from_user_code(error), extra=extra)
 
 
 class logged(contained):  # noqa: N801

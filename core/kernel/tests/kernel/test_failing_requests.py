@@ -59,7 +59,8 @@ async def test_an_exception_reaches_the_caller_and_its_traceback_the_log(
             await server.infer(request("m", 1, id="r9"))
         assert server.model_ready("m").ready
 
-    assert str(caught.value) == "instance 'm_0' failed: ZeroDivisionError: cannot divide by cucumber"
+    where = f"{Path(__file__).name}:{answer.__code__.co_firstlineno + 1}"
+    assert str(caught.value) == f"instance 'm_0' failed: ZeroDivisionError: cannot divide by cucumber ({where})"
     assert "Traceback" in caplog.text
     assert "r9" in caplog.text
 
@@ -74,7 +75,8 @@ async def test_an_exception_fails_the_whole_batch_and_nothing_after_it(tmp_path:
         backend.answer = lambda batch: {"OUTPUT": batch.input("INPUT")}
         response = await server.infer(rows("m", 5))
 
-    assert {str(error) for error in failed} == {"instance 'm_0' failed: KeyError: 'nothing'"}
+    (message,) = {str(error) for error in failed}
+    assert message.startswith("instance 'm_0' failed: KeyError: 'nothing' (")
     assert response.outputs["OUTPUT"].array.tolist() == [[5]]
 
 

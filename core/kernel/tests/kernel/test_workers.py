@@ -29,7 +29,8 @@ async def test_the_request_that_killed_its_worker_is_reported(tmp_path: Path, ca
             await server.infer(request("m", DEADLY))
 
     assert str(caught.value) == (
-        "the worker of instance 'm_0' died while it held the request: SystemExit: the model left; it is being replaced"
+        "the worker of instance 'm_0' died while it held the request: SystemExit: the model left (deaths.py:16); "
+        "it is being replaced"
     )
     assert "the worker of instance 'm_0' died" in caplog.text
 
@@ -70,7 +71,7 @@ async def test_a_death_is_seen_while_the_worker_is_replaced(tmp_path: Path) -> N
         with pytest.raises(WorkerDiedError):
             await server.infer(request("m", DEADLY))
 
-        reason = "its worker died (SystemExit: the model left) and is being replaced"
+        reason = "its worker died (SystemExit: the model left (deaths.py:16)) and is being replaced"
         assert server.instances("m") == (InstanceReport("m_0", "DEAD", reason),)
         ready = server.model_ready("m")
         assert (ready.ready, ready.reasons) == (False, (f"instance 'm_0' is DEAD: {reason}",))

@@ -3,6 +3,7 @@
 from naiad.backend import ModelContext, Placement
 from naiad.errors import ModelFailedError, NaiadError
 from naiad.types import Request
+from naiad_config.user_code import describe_failure, from_user_code
 from naiad_custom.hints import explain_read_only
 
 
@@ -20,16 +21,7 @@ class Failures:
         if isinstance(error, ValueError):
             explain_read_only(error)
         named = f" '{request.id}'" if request.id else ""
-        self._logger.error("instance '%s' failed a request%s", self._name, named, exc_info=error)
-        failure = ModelFailedError(f"instance '{self._name}' failed: {_describe_error(error)}")
+        self._logger.error("instance '%s' failed a request%s", self._name, named, exc_info=from_user_code(error))
+        failure = ModelFailedError(f"instance '{self._name}' failed: {describe_failure(error)}")
         failure.__cause__, failure.logged = error, True
         return failure
-
-
-def _describe_error(error: BaseException) -> str:
-    """`ValueError: its text`; the type alone if the text is empty, or if `str(error)` raises."""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - the error's own code, which must not leave the caller without an answer
-        text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -16,6 +16,7 @@ import numpy as np
 from naiad.backend import Answer, Batch, Instance
 from naiad.errors import InternalError, NaiadError
 from naiad.types import Request
+from naiad_config.user_code import foreign_cause
 from naiad_kit.busy_wait import BusyWait
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, Memory
@@ -142,7 +143,8 @@ class Executor:
     def failure(self, error: BaseException) -> bytes:
         """The body of a frame with that error."""
         encoder = Encoder(self.work)
-        trace = "" if isinstance(error, NaiadError) else "".join(traceback.format_exception(error))
+        cause = None if isinstance(error, NaiadError) and error.logged else foreign_cause(error)
+        trace = "" if cause is None else "".join(traceback.format_exception(cause))
         put_error(encoder, error, trace.rstrip())
         return encoder.body()
 

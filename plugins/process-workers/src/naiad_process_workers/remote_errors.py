@@ -5,7 +5,7 @@ from typing import Any
 
 from naiad import errors
 from naiad.errors import ConfigError, InternalError, NaiadError, Problem, UnavailableError
-from naiad.foreign_errors import describe_error
+from naiad_config.user_code import RemoteTraceback, describe_failure
 from naiad_process_workers.codec import Decoder, Encoder
 
 
@@ -13,17 +13,10 @@ class RemoteError(Exception):
     """An exception of a model in another process, which is not an error of Naiad's."""
 
 
-class _RemoteTraceback(Exception):  # noqa: N818 - it stands in front of the error in a log
-    """The traceback in the other process, as the cause of the error here."""
-
-    def __str__(self) -> str:
-        return f"\n\n{self.args[0]}"
-
-
 def put_error(encoder: Encoder, error: BaseException, traceback: str = "") -> None:
     """Write an error; one of Naiad's keeps its class and what it says, of another the name of the class is kept."""
     known = isinstance(error, NaiadError)
-    text = str(error) if known else describe_error(error)
+    text = str(error) if known else describe_failure(error)
     detail = getattr(error, "retry_after", None)
     if isinstance(error, ConfigError):
         detail = [astuple(problem) for problem in error.problems]
@@ -38,11 +31,11 @@ def error_in(decoder: Decoder) -> Exception:
         kind = getattr(errors, str(known), InternalError)
         error = _error(kind if isinstance(kind, type) and issubclass(kind, NaiadError) else InternalError, text, detail)
     else:
-        prefix = f"{name}: "
         kind = type(str(name), (RemoteError,), {"__module__": "builtins"})
-        error = kind(text.removeprefix(prefix)) if text != name else kind()
+        words = text.removeprefix(name).removeprefix(":").strip()
+        error = kind(words) if words else kind()
     if traceback:
-        error.__cause__ = _RemoteTraceback(traceback)
+        error.__cause__ = RemoteTraceback(traceback)
     return error
 
 

@@ -15,10 +15,10 @@ from naiad._engine.responses import ResponseBuilder
 from naiad.backend import Answer, Batch, Instance, Placement
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError, drop_tracebacks
 from naiad.extend import Worker
-from naiad.foreign_errors import describe_error
 from naiad.reports import InstanceReport
 from naiad.server import Outcome
 from naiad.types import JoinedBatch, Trace
+from naiad_config.user_code import describe_failure, from_user_code
 
 _logger = logging.getLogger("naiad.model")
 
@@ -133,8 +133,8 @@ class ManagedInstance:
         except NaiadError:
             raise
         except BaseException as error:  # SystemExit would end the event loop, a future refuse StopIteration
-            _logger.error("making instance '%s' failed", self.name, exc_info=error)
-            raise InternalError(describe_error(error)) from error
+            _logger.error("making instance '%s' failed", self.name, exc_info=from_user_code(error))
+            raise InternalError(describe_failure(error)) from error
 
     def close_instance(self, instance: Instance) -> None:
         """Close the instance; raises nothing."""
@@ -142,8 +142,8 @@ class ManagedInstance:
 
     def report_death(self, error: BaseException) -> str:
         """Log what ended the instance, and describe it."""
-        _logger.error("the worker of instance '%s' died", self.name, exc_info=error)
-        return describe_error(error)
+        _logger.error("the worker of instance '%s' died", self.name, exc_info=from_user_code(error))
+        return describe_failure(error)
 
     def died(self, reason: str, lost: Sequence[Execution]) -> None:
         """The worker has ended with these batches, and is to be replaced."""
@@ -214,7 +214,7 @@ class ManagedInstance:
         if isinstance(error, NaiadError):
             execution.error = error
         else:
-            execution.error = ModelFailedError(f"instance '{self.name}' failed: {describe_error(error)}")
+            execution.error = ModelFailedError(f"instance '{self.name}' failed: {describe_failure(error)}")
             execution.error.__cause__ = error
         if isinstance(execution.error, InternalError):
             ids = ", ".join(request.id for request in execution.batch.requests if request.id)
@@ -222,7 +222,7 @@ class ManagedInstance:
             requests = "1 request" if count == 1 else f"{count} requests"
             labels = {"model": self._responses.model, "version": str(self._responses.version), "request_id": ids}
             message = f"instance '{self.name}' failed a batch of {requests}{named}"
-            _logger.error("%s", message, exc_info=error, extra=labels)
+            _logger.error("%s", message, exc_info=from_user_code(error), extra=labels)
             execution.error.logged = True
         drop_tracebacks(error)  # the frames hold the batch
         if execution.failures is not None:

@@ -26,10 +26,10 @@ from naiad.options import Settings
 from naiad.reports import IndexEntry
 from naiad.servables import Servable
 from naiad_config import Files, Paths
-from naiad_config.errors import foreign_cause
 from naiad_config.overrides import unpacked
 from naiad_config.repository import model_name
 from naiad_config.stores import Location, Root
+from naiad_config.user_code import foreign_cause
 
 _logger = logging.getLogger("naiad.model")
 

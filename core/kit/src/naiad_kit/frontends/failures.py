@@ -18,7 +18,7 @@ from naiad.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from naiad_config.errors import foreign_cause
+from naiad_config.user_code import foreign_cause
 from naiad_kit.sparse_log import SparseLog
 
 _OF_CALLERS = (InvalidArgumentError, NotFoundError, AlreadyExistsError, RequestCancelledError)

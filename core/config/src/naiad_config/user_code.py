@@ -1,0 +1,68 @@
+"""Errors of the user's own code: the line that raised them, and their tracebacks without the frames that led there.
+
+Code is the user's if its file is part neither of Python, nor of an installed package, nor of Naiad and its plugins.
+"""
+
+import sys
+import sysconfig
+from pathlib import Path
+from types import TracebackType
+
+from naiad_config.errors import NaiadError, describe_error
+
+_OF_PYTHON = tuple(f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+class RemoteTraceback(Exception):  # noqa: N818 - it stands for the error, whose text is its last line
+    """The traceback of an error in a process of a model's own, as its cause here. A log shows its `__qualname__`."""
+
+    __module__, __qualname__ = "builtins", "In the model's own process"
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def from_user_code(error: BaseException) -> BaseException:
+    """What to log of that error: itself, its traceback from the first frame of the user's code on, or RemoteTraceback.
+
+    An error without a frame of the user's code stays as it is.
+    """
+    if isinstance(error.__cause__, RemoteTraceback):
+        return error.__cause__
+    others = _folders_of_others()
+    frames = error.__traceback__
+    while frames is not None and not _is_user_code(frames, others):
+        frames = frames.tb_next
+    return error if frames is None else error.with_traceback(frames)
+
+
+def foreign_cause(error: BaseException | None) -> BaseException | None:
+    """The error of a model or framework that a NaiadError began with, as of `from_user_code`; None without one."""
+    while isinstance(error, NaiadError):
+        error = error.__cause__
+    return None if error is None else from_user_code(error)
+
+
+def describe_failure(error: BaseException) -> str:
+    """As `describe_error`, followed by the last line of the user's code that led there: `KeyError: 'y' (model.py:12)`.
+
+    Only the name of the file is in it, as callers read it who need not know where a server keeps its files.
+    """
+    others = _folders_of_others()
+    where, frames = "", error.__traceback__
+    while frames is not None:
+        if _is_user_code(frames, others):
+            where = f" ({Path(frames.tb_frame.f_code.co_filename).name}:{frames.tb_lineno})"
+        frames = frames.tb_next
+    return f"{describe_error(error)}{where}"
+
+
+def _is_user_code(frames: TracebackType, others: tuple[str, ...]) -> bool:
+    file = frames.tb_frame.f_code.co_filename
+    return not file.startswith((*others, "<frozen ")) and "/site-packages/" not in file
+
+
+def _folders_of_others() -> tuple[str, ...]:
+    """The folders of Python's own modules, of installed packages, and of the packages of Naiad and its plugins."""
+    ours = (module for name, module in list(sys.modules.items()) if name.startswith("naiad") and "." not in name)
+    return *_OF_PYTHON, *{f"{Path(folder).parent}/" for module in ours for folder in getattr(module, "__path__", ())}

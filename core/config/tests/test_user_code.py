@@ -1,0 +1,71 @@
+"""The line of the user's code in the description of an error, and tracebacks that begin in that code."""
+
+import json
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from naiad_config.errors import InternalError, describe_error
+from naiad_config.user_code import RemoteTraceback, describe_failure, foreign_cause, from_user_code
+
+SOURCE = """import json
+
+def outer():
+    inner()
+
+def inner():
+    json.loads("{")
+"""
+
+
+@pytest.fixture
+def error(tmp_path: Path) -> BaseException:
+    """What a pool of threads raises that calls code of the user's, in `model.py`, and that a function of Python's."""
+    names: dict[str, Any] = {}
+    exec(compile(SOURCE, tmp_path / "model.py", "exec"), names)
+    return raised_by(names["outer"])
+
+
+def raised_by(call: Callable[..., object], *args: object) -> BaseException:
+    with ThreadPoolExecutor(1) as pool:
+        raised = pool.submit(call, *args).exception()
+    assert raised is not None
+    return raised
+
+
+def functions_of(error: BaseException | None) -> list[str]:
+    return [] if error is None else [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+
+def test_the_last_line_of_the_users_code_is_named(error: BaseException) -> None:
+    assert describe_failure(error) == f"{describe_error(error)} (model.py:7)"
+
+
+def test_a_traceback_begins_in_the_users_code(error: BaseException) -> None:
+    assert functions_of(error)[:2] == ["run", "outer"]
+    assert functions_of(from_user_code(error)) == ["outer", "inner", "loads", "decode", "raw_decode"]
+
+
+def test_the_cause_of_an_error_begins_there_too(error: BaseException) -> None:
+    failed = InternalError("it failed")
+    failed.__cause__ = error
+    assert foreign_cause(failed) is error
+    assert functions_of(error)[0] == "outer"
+    assert foreign_cause(InternalError("it failed")) is None
+
+
+def test_an_error_without_a_frame_of_the_users_code_stays_as_it_is() -> None:
+    error = raised_by(json.loads, "{")
+    assert describe_failure(error) == describe_error(error)
+    assert functions_of(from_user_code(error)) == ["run", "loads", "decode", "raw_decode"]
+
+
+def test_of_an_error_in_another_process_the_traceback_there_is_logged() -> None:
+    error = ValueError("no luck")
+    error.__cause__ = RemoteTraceback("Traceback (most recent call last):\nValueError: no luck")
+    logged = "".join(traceback.format_exception(from_user_code(error)))
+    assert logged == ("In the model's own process: \nTraceback (most recent call last):\nValueError: no luck\n")
