@@ -46,7 +46,7 @@ def documents(registry: PluginRegistry) -> Iterator[dict[str, Any]]:
 
 
 def rows(registry: PluginRegistry) -> Iterator[tuple[str, ...]]:
-    """The name, distribution, kinds and offers of each plugin; options are not among these."""
+    """The name, distribution, kinds and offers of each plugin: each offer once, and no options."""
     for report in registry.plugins:
         distribution = f"{report.distribution} {report.version}"
         if report.skipped:
@@ -58,7 +58,7 @@ def rows(registry: PluginRegistry) -> Iterator[tuple[str, ...]]:
             if offer.kind != "options"
         ]
         kinds = [kind for kind in report.kinds if kind != "options"]
-        yield report.name, distribution, ", ".join(kinds), ", ".join(offers)
+        yield report.name, distribution, ", ".join(kinds), ", ".join(dict.fromkeys(offers))
 
 
 def describe_framework(names: Sequence[str], install: str) -> str:

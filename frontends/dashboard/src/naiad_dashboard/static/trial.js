@@ -161,7 +161,7 @@ function Field({ input }) {
     snippets = null;
     show();
   };
-  return html`<fieldset><legend>${input.name} <small>${input.datatype} ${input.shape.map((size) => (size < 0 ? "?" : size)).join(" × ")}</small></legend>
+  return html`<fieldset><legend>${input.name} <small>${input.datatype} ${input.shape.join(" × ")}</small></legend>
     ${input.optional && html`<label class="row"><input type="checkbox" checked=${!entry.skip} onChange=${(event) => { entry.skip = !event.target.checked; snippets = null; show(); }} /> send this optional input</label>`}
     ${!(input.optional && entry.skip) && html`
       <div class="row"><span class="pair"><label for=${`${id}-kind`}>as</label>
