@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from naiad.errors import ModelFailedError, NaiadError
 from naiad.metrics import Metrics
 from naiad_testing import Client
 
-from .conftest import Serve, Write
+from .conftest import TENSORS, Serve, Write
 
 ONE = np.ones(4, np.float32)
 DECOUPLED = """
@@ -93,6 +94,24 @@ def test_a_process_that_ends_amid_a_stream_ends_the_stream(write: Write, served:
 
     with served(model) as client, pytest.raises(NaiadError, match="exit code 9"):
         list(client["m"].stream(X=ONE * 5))
+
+
+def test_each_request_of_a_batch_has_a_sender_that_sends_all_at_once(write: Write, served: Serve) -> None:
+    config = TENSORS + "max_batch_size: 8 dynamic_batching { max_queue_delay_microseconds: 300000 }"
+    final = "pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL"
+    answer = f"""
+request.get_response_sender().send(
+    pb_utils.InferenceResponse([pb_utils.Tensor("Y", x + len(requests))]), {final}
+)
+responses = None if request is requests[-1] else []
+continue
+"""
+    model = write("m", config=config, body=answer)
+
+    with served(model) as client, ThreadPoolExecutor(3) as threads:
+        answers = list(threads.map(lambda _: client.infer(X=ONE[:, None].T)["Y"].tolist(), range(3)))
+
+    assert answers == [[[4] * 4]] * 3
 
 
 def test_a_sender_that_is_dropped_fails_its_request(write: Write, served: Serve) -> None:

@@ -41,6 +41,7 @@ class Executions:
     requests: dict[int, Sequence[Request]] = field(default_factory=dict)
     senders: dict[tuple[int, int], SenderState] = field(default_factory=dict)
     cancelled_early: dict[int, set[int]] = field(default_factory=dict)
+    executing: set[int] = field(default_factory=set)
 
     def indices(self, requests: Sequence[Request]) -> tuple[int, list[int]]:
         """The number of the execution of these requests, and their indices in it; (0, []) when it is over."""
@@ -69,6 +70,7 @@ class Executions:
 
     def begin(self, number: int, requests: Sequence[Request]) -> None:
         """The requests of a batch are about to be executed."""
+        self.executing.add(number)
         self.requests[number] = requests
         for index in self.cancelled_early.pop(number, ()) if self.cancelled_early else ():
             _cancel(requests[index])
@@ -76,7 +78,19 @@ class Executions:
     def sender_ended(self, number: int, index: int) -> None:
         """A sender has sent its last response, or was dropped."""
         self.senders.pop((number, index), None)
-        if not any(each == number for each, _ in list(self.senders)):
+        self._forget(number)
+
+    def end(self, number: int, streams: bool) -> None:
+        """A batch was executed; if it `streams`, its requests stay until its senders have ended."""
+        self.executing.discard(number)
+        if streams:
+            self._forget(number)
+        else:
+            self.requests.pop(number, None)
+
+    def _forget(self, number: int) -> None:
+        """Drop the requests of a batch that was executed and has no senders."""
+        if number not in self.executing and not any(each == number for each, _ in list(self.senders)):
             self.requests.pop(number, None)
 
 
@@ -177,7 +191,7 @@ class Executor:
                 batch.infer_done_ns = monotonic_ns()
             encoder = Encoder(self.work)
             put_answer(encoder, answer, batch)
-            self._over(number, batch.streams)
+            self._executions.end(number, batch.streams)
             kind = Kind.ANSWER if encoder.string_bytes < MANY_STRINGS else Kind.STRINGS
             return kind, number, encoder.body(), encoder.kept
         except Exception as error:  # noqa: BLE001 - an answer can be broken in any way
@@ -196,12 +210,8 @@ class Executor:
             self.work.send(*frame)
 
     def _failed(self, number: int, error: Exception) -> "_Answer":
-        self._over(number, streams=False)
+        self._executions.end(number, streams=False)
         return Kind.FAILED, number, self.failure(error), ()
-
-    def _over(self, number: int, streams: bool) -> None:
-        if not streams:
-            self._executions.requests.pop(number, None)
 
     def _open_sender(self, number: int, index: int) -> RemoteSender:
         requests = self._executions.requests.get(number)
