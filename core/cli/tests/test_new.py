@@ -13,6 +13,7 @@ import pytest
 from naiad import PluginRegistry
 from naiad_cli.main import main
 from naiad_cli.new_plugin import KINDS, OWN_NAMES
+from naiad_config.installing import install_command
 
 PLUGINS = [kind.name for kind in KINDS]
 PYTEST = ["-m", "pytest", "-q", "-W", "error", *(f"-pno:{name}" for name in ("hypothesispytest", "anyio", "xdist"))]
@@ -38,6 +39,18 @@ def test_new_models_pass_their_tests(tmp_path, monkeypatch, capsys):
     assert f"naiad serve {Path('models')}" in capsys.readouterr().out
     done = run(*PYTEST, "models", cwd=tmp_path)
     assert "8 passed" in done.stdout, done.stdout
+
+
+def test_a_new_model_says_what_it_and_its_test_need_and_is_not_installed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "naiad_custom", None)
+    monkeypatch.setitem(sys.modules, "naiad_testing", None)
+
+    main(["new", "model", "add"])
+
+    printed = capsys.readouterr().out
+    assert f"the model needs: {install_command('naiad-custom')}\n" in printed
+    assert f"the test needs: {install_command('naiad-testing[pytest]')}\n" in printed
 
 
 @pytest.mark.parametrize(("kind", "count"), [("backend", 3), ("scheduler", 3), ("frontend", 10), ("cache", 6)])

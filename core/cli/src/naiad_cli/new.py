@@ -19,7 +19,11 @@ _TRITON_MODEL = {
     "triton/model.py.txt": "1/model.py",
     "triton/test_model.py.txt": "test_$identifier.py",
 }
-_TEST_MODULES = ("pytest", "naiad_testing")
+_NEEDS = (
+    ("the model", "naiad-custom", ("naiad_custom",)),
+    ("the test", "naiad-testing[pytest]", ("pytest", "naiad_testing")),
+)
+"""What needs which distribution, and the modules that it brings."""
 
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
@@ -53,7 +57,12 @@ def _new_model(arguments: argparse.Namespace) -> int:
     identifier = re.sub(r"\W", "_", arguments.name)
     names = {"name": arguments.name, "identifier": f"model_{identifier}" if identifier[0].isdigit() else identifier}
     write_files(_TRITON_MODEL if arguments.triton else _MODEL, repository / arguments.name, names)
-    if any(importlib.util.find_spec(module) is None for module in _TEST_MODULES):
-        print(f"\nthe test needs: {install_command('naiad-testing[pytest]')}")
+    advice = [
+        f"{what} needs: {install_command(requirement)}"
+        for what, requirement, modules in _NEEDS
+        if any(importlib.util.find_spec(module) is None for module in modules)
+    ]
+    if advice:
+        print("", *advice, sep="\n")
     print(f"\nnext: pytest {repository / arguments.name}\n      naiad serve {repository}")
     return 0
