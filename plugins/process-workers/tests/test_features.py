@@ -267,10 +267,11 @@ SEQUENCE = """
 """
 
 
-def test_sequences_keep_their_state_and_end(write: Write, served: Serve) -> None:
+def test_sequences_keep_their_state_and_end(write: Write, served: Serve, caplog: pytest.LogCaptureFixture) -> None:
     model = write(
         "m",
         """
+        import os
         import triton_python_backend_utils as pb_utils
 
         class TritonPythonModel:
@@ -285,7 +286,8 @@ def test_sequences_keep_their_state_and_end(write: Write, served: Serve) -> None
 
             def sequence_ended(self, correlation_id, reason):
                 with open(__file__ + ".ended", "a") as file:
-                    print(correlation_id, reason, file=file)
+                    print(correlation_id, reason.value, os.getpid(), file=file)
+                raise RuntimeError("it goes on nevertheless")
         """,
         SEQUENCE,
     )
@@ -301,7 +303,10 @@ def test_sequences_keep_their_state_and_end(write: Write, served: Serve) -> None
                 assert total.tolist() == [[sequence * number * (number + 1) / 2]]
         until(lambda: ended.exists() and len(ended.read_text().splitlines()) == 2)
 
-    assert ended.read_text().splitlines() == ["5 end", "6 end"]
+    (first, process), (second, same) = [line.rsplit(" ", 1) for line in ended.read_text().splitlines()]
+    assert [first, second] == ["5 end", "6 end"]
+    assert process == same
+    assert caplog.text.count("RuntimeError: it goes on nevertheless") == 2
 
 
 def test_an_onnx_model_is_isolated_as_well(tmp_path: Path, served: Serve) -> None:

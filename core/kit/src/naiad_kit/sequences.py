@@ -1,7 +1,13 @@
 """Rows of batches and ends of sequences: what a scheduler of sequences reports to its batch codec and to instances."""
 
+import inspect
+import logging
 from dataclasses import dataclass
 from enum import StrEnum
+
+from naiad.backend import Instance
+
+_logger = logging.getLogger("naiad.model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +45,20 @@ class SequenceEnd:
     instance: int
     sequence: int
     reason: SequenceEndReason
+
+
+def notify_end(correlation_id: int | str, reason: SequenceEndReason, instance: Instance) -> None:
+    """Call `sequence_ended` of an instance that has it. What it raises is logged, as no request waits for it.
+
+    So is a coroutine, which nobody awaits.
+    """
+    listen = getattr(instance, "sequence_ended", None)
+    if listen is None:
+        return
+    try:
+        answer = listen(correlation_id, reason)
+        if inspect.iscoroutine(answer):
+            answer.close()
+            raise TypeError("its sequence_ended is an 'async def', which is not awaited here: make it a plain 'def'")
+    except Exception:
+        _logger.exception("an instance failed to take note that sequence %r is over (%s)", correlation_id, reason)

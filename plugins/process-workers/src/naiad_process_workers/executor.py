@@ -18,6 +18,7 @@ from naiad.errors import InternalError, NaiadError
 from naiad.types import Request
 from naiad_config.user_code import foreign_cause
 from naiad_kit.busy_wait import BusyWait
+from naiad_kit.sequences import SequenceEndReason, notify_end
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, Memory
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
@@ -142,7 +143,7 @@ class Executor:
         elif kind == Kind.SEQUENCE_ENDED:
             correlation_id, reason = Decoder(frame.body, self.work.memory.read).value()
             if self.instance is not None:
-                self.instance.sequence_ended(correlation_id, reason)  # type: ignore[attr-defined]
+                notify_end(correlation_id, SequenceEndReason(reason), self.instance)
         else:
             raise LinkBrokenError(f"a frame of kind {kind}")
 

@@ -12,10 +12,9 @@ from naiad.errors import NaiadError
 from naiad.scheduler import Dispatch, Ticket
 from naiad.server import Outcome
 from naiad.types import Request
-from naiad_kit.sequences import SequenceEnd, SequenceEndReason
+from naiad_kit.sequences import SequenceEnd, SequenceEndReason, notify_end
 from naiad_scheduler_sequence.codec.answers import SequenceAnswers
 from naiad_scheduler_sequence.codec.batches import SequenceBatchBuilder
-from naiad_scheduler_sequence.codec.endings import notify_end
 from naiad_scheduler_sequence.codec.live import LiveSequences
 from naiad_scheduler_sequence.codec.rows import BatchRow, SequenceBatch
 

@@ -1,10 +1,9 @@
-"""Telling an instance that a sequence is over."""
+"""Notifying an instance that a sequence is over."""
 
 import pytest
 
 from naiad.backend import Answer, Batch
-from naiad_kit.sequences import SequenceEndReason
-from naiad_scheduler_sequence.codec.endings import notify_end
+from naiad_kit.sequences import SequenceEndReason, notify_end
 
 
 class Dreaming:
