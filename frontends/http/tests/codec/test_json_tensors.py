@@ -145,3 +145,20 @@ def test_data_that_grows_beyond_the_limit_is_refused_with_the_option():
 def test_broken_json_is_a_clean_error(text):
     with pytest.raises(InvalidArgumentError, match="failed to parse the request JSON buffer"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    "text", [b"[1e400]", b"[NaN, 1e400]", b'{"id": "NaN", "data": [-1e400]}', b"[Infinity, 1e309, -Infinity]"]
+)
+def test_a_number_that_no_double_can_hold_is_refused_whatever_stands_beside_it(text):
+    with pytest.raises(InvalidArgumentError, match="number is infinity when parsed as double"):
+        parse(text)
+
+
+def test_infinity_may_be_written_with_escapes_in_a_string():
+    assert parse(b'["\\u0049nfinity", NaN, 1e308]')[0] == "Infinity"
+
+
+def test_an_integer_of_thousands_of_digits_is_no_advice_on_python():
+    with pytest.raises(InvalidArgumentError, match=r"an integer has too many digits for 64 bits$"):
+        parse(b"[NaN, " + b"9" * 5000 + b"]")

@@ -6,6 +6,7 @@ is parsed again by the slower parser of the standard library.
 
 import json
 from collections.abc import Mapping
+from math import isinf
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ MAX_DEPTH = 100
 """How deep JSON may be nested."""
 
 _MAX_UINT = 2**64 - 1
+_INFINITY = b"Infinity"
 
 
 def parse(text: bytes | bytearray | memoryview) -> Any:
@@ -34,16 +36,28 @@ def parse(text: bytes | bytearray | memoryview) -> Any:
 def _parse_with_constants(text: bytes) -> Any:
     try:
         value = json.loads(text.decode())
-        json.dumps(value, ensure_ascii=False).encode()  # fails for half a surrogate pair, which orjson refuses too
+        written = json.dumps(value, ensure_ascii=False).encode()  # fails for half a surrogate pair, as orjson does
+        if written.count(_INFINITY) > text.count(_INFINITY):  # a number may have become infinite
+            json.loads(text, parse_float=_finite)
     except RecursionError as error:
         raise too_deep() from error
-    except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits
+    except ValueError as error:  # not JSON, not UTF-8, or a number that is too large or has thousands of digits
         raise _unreadable(error) from error
+    return value
+
+
+def _finite(number: str) -> float:
+    """The value of a number in JSON. Raises ValueError if no double can hold it."""
+    value = float(number)
+    if isinf(value):
+        raise ValueError(f"number is infinity when parsed as double: {number[:40]}")
     return value
 
 
 def _unreadable(error: ValueError) -> InvalidArgumentError:
     reason = f"{error.msg} at {error.pos}" if isinstance(error, json.JSONDecodeError) else str(error)
+    if "integer string conversion" in reason:  # by `int`, which would have the caller change the interpreter
+        reason = "an integer has too many digits for 64 bits"
     if "UTF-8" in reason or isinstance(error, UnicodeDecodeError):
         reason += (
             "; a body with binary tensors needs the header Inference-Header-Content-Length, the length of its JSON"
