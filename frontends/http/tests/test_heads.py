@@ -132,6 +132,7 @@ def test_a_chunked_body_is_announced():
         ((b"POST / HTTP/1.1", b"Transfer-Encoding: identity"), 400),
         ((b"POST / HTTP/1.1", b"Transfer-Encoding: chunked, identity"), 400),
         ((b"POST / HTTP/1.1", b"Transfer-Encoding: gzip, chunked"), 501),
+        ((b"POST / HTTP/1.1", b"Transfer-Encoding: gzip", b"Transfer-Encoding: chunked"), 501),
         ((b"GET / HTTP/1.1", b"Host: a b"), 400),
         ((b"GET / HTTP/1.1", b"Host: a/b"), 400),
         ((b"GET / HTTP/1.1", b"Host: user@a"), 400),

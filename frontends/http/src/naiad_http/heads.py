@@ -82,7 +82,7 @@ class HeadReader:
         path = url.path or b"/"
         method = parser.get_method().decode()
         request_head, refusal = self._request_head(method, path, parts.headers)
-        length, chunked = int(fields.get(b"content-length", b"0")), _is_chunked(fields.get(b"transfer-encoding", b""))
+        length, chunked = int(fields.get(b"content-length", b"0")), _is_chunked(parts.headers)
         if request_head is None and refusal is None and (length or chunked) and self._routes is not None:
             refusal = self._routes.refusal(method, path, _lowered(parts.headers))
         if request_head is not None and request_head.header_length is not None:
@@ -180,7 +180,9 @@ def _asks_to_close(headers: HeaderList) -> bool:
     return any(option.strip().lower() == b"close" for value in values for option in value.split(b","))
 
 
-def _is_chunked(codings: bytes) -> bool:
+def _is_chunked(headers: HeaderList) -> bool:
+    """Whether the body is chunked. Raises HttpError for other codings, which may stand in several headers."""
+    codings = b", ".join([value.strip() for name, value in headers if name.lower() == b"transfer-encoding"])
     if not codings:
         return False
     if codings.lower() != b"chunked":
