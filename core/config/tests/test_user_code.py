@@ -20,6 +20,7 @@ def outer():
 def inner():
     json.loads("{")
 """
+DEBIAN = "/usr/lib/python3/dist-packages/numpy/linalg/linalg.py"
 
 
 @pytest.fixture
@@ -62,6 +63,20 @@ def test_an_error_without_a_frame_of_the_users_code_stays_as_it_is() -> None:
     error = raised_by(json.loads, "{")
     assert describe_failure(error) == describe_error(error)
     assert functions_of(from_user_code(error)) == ["run", "loads", "decode", "raw_decode"]
+
+
+def test_an_error_that_is_its_own_cause_has_no_cause_of_the_users() -> None:
+    first, second = InternalError("first"), InternalError("second")
+    first.__cause__, second.__cause__ = second, first
+    assert foreign_cause(first) is None
+
+
+@pytest.mark.parametrize("file", ["<string>", "<eval_with_key>.0 from /models/net.py:4 in forward", DEBIAN])
+def test_a_line_of_generated_code_or_of_a_package_is_not_the_users(file: str) -> None:
+    names: dict[str, Any] = {}
+    exec(compile("def broken():\n    1 / 0", file, "exec"), names)
+    exec(compile("def outer(): broken()", "/models/model.py", "exec"), names)
+    assert describe_failure(raised_by(names["outer"])) == "ZeroDivisionError: division by zero (model.py:1)"
 
 
 def test_of_an_error_in_another_process_the_traceback_there_is_logged() -> None:

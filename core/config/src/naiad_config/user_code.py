@@ -1,6 +1,7 @@
 """Errors of the user's own code: the line that raised them, and their tracebacks without the frames that led there.
 
 Code is the user's if its file is part neither of Python, nor of an installed package, nor of Naiad and its plugins.
+Code that was generated, as the methods of a dataclass are, has no file.
 """
 
 import sys
@@ -11,6 +12,7 @@ from types import TracebackType
 from naiad_config.errors import NaiadError, describe_error
 
 _OF_PYTHON = tuple(f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_PACKAGES = ("/site-packages/", "/dist-packages/")
 
 
 class RemoteTraceback(Exception):  # noqa: N818 - it stands for the error, whose text is its last line
@@ -38,8 +40,12 @@ def from_user_code(error: BaseException) -> BaseException:
 
 def foreign_cause(error: BaseException | None) -> BaseException | None:
     """The error of a model or framework that a NaiadError began with, as of `from_user_code`; None without one."""
+    seen: list[BaseException] = []
     while isinstance(error, NaiadError):
+        seen.append(error)
         error = error.__cause__
+        if any(error is each for each in seen):  # `raise error from error`
+            return None
     return None if error is None else from_user_code(error)
 
 
@@ -59,7 +65,7 @@ def describe_failure(error: BaseException) -> str:
 
 def _is_user_code(frames: TracebackType, others: tuple[str, ...]) -> bool:
     file = frames.tb_frame.f_code.co_filename
-    return not file.startswith((*others, "<frozen ")) and "/site-packages/" not in file
+    return not file.startswith((*others, "<")) and not any(folder in file for folder in _PACKAGES)
 
 
 def _folders_of_others() -> tuple[str, ...]:
