@@ -121,6 +121,21 @@ def test_a_message_cannot_forge_a_line() -> None:
     assert json.loads(line.split("] ", 1)[1]).startswith('no model "x"\n')
 
 
+@pytest.mark.parametrize("form", ["default", "ISO8601", "json"])
+def test_no_letter_that_ends_lines_or_commands_terminals_is_written(form: str) -> None:
+    hostile = "ü\x1b[31m\x7f\x85\x9b\u2028\u2029"
+    try:
+        raise ValueError(hostile)
+    except ValueError as error:
+        failed = record(hostile, logging.ERROR, exc_info=(type(error), error, error.__traceback__))
+
+    text = formatter(form).format(failed)
+
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert "ü\\u001b[31m\\u007f\\u0085\\u009b\\u2028\\u2029" in text
+    assert form != "json" or json.loads(text)["message"] == hostile
+
+
 def test_escaping_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_SERVER_ESCAPE_LOG_MESSAGES", "0")
 

@@ -96,6 +96,19 @@ def test_what_a_client_sends_cannot_forge_a_line_or_a_field() -> None:
     assert json.loads(line)["id"] == json.loads(line)["model"] == hostile
 
 
+@pytest.mark.parametrize("letter", ["\x1b", "\x7f", "\x85", "\x9b", "\u2028", "\u2029"])
+def test_no_letter_that_ends_lines_or_commands_terminals_is_written(letter: str) -> None:
+    hostile = f"ü{letter}31m"
+
+    (text,) = lines_of("text", lambda log: record_one(log, hostile, hostile, hostile))
+    (line,) = lines_of("json", lambda log: record_one(log, hostile, hostile, hostile))
+
+    assert text.isprintable()
+    assert text.count(f'"ü\\u{ord(letter):04x}31m"') == 3
+    assert line.isprintable()
+    assert json.loads(line)["id"] == hostile
+
+
 def test_what_is_kept_of_one_line_is_not_written_into_the_next() -> None:
     phases, other = (0, 1_000, 0), (0, 2_000, 0)
     batch = (2, "full")

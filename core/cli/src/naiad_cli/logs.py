@@ -4,7 +4,6 @@ Everything that Naiad logs goes through the logger `naiad`; what concerns one mo
 records carry `model`, `version` and `request_id` where these are known.
 """
 
-import json
 import logging
 import os
 import sys
@@ -19,6 +18,7 @@ from naiad_cli.log_repeats import RepeatFilter
 from naiad_cli.log_writer import LogStream, LogWriter, QueuedHandler
 from naiad_kit.access_log import LINES
 from naiad_kit.frontends.log_control import LogControl, switched_off, threshold
+from naiad_kit.quoting import quoted, without_controls
 
 _CONTEXT = ("model", "version", "request_id")
 _COLOURS = {"I": "\033[32m", "W": "\033[33m", "E": "\033[31m", "F": "\033[1;31m"}
@@ -137,8 +137,8 @@ class LineFormatter(logging.Formatter):
         head = self._head(letter, record)
         if self._colours:
             head = f"{_COLOURS[letter]}{head}{_RESET}"
-        first = f"{head} {json.dumps(message, ensure_ascii=False) if self._escape else message}"
-        return "\n".join([first, *(f"    {line}" for line in self._traceback(record).splitlines())])
+        first = f"{head} {quoted(message) if self._escape else message}"
+        return "\n".join([first, *(f"    {line}" for line in self._traceback(record))])
 
     def _head(self, letter: str, record: logging.LogRecord) -> str:
         source = f"{record.process} {record.filename}:{record.lineno}]"
@@ -147,8 +147,9 @@ class LineFormatter(logging.Formatter):
         moment = time.strftime("%m%d %H:%M:%S", time.gmtime(record.created))
         return f"{letter}{moment}.{int(record.created % 1 * 1e6):06d} {source}"
 
-    def _traceback(self, record: logging.LogRecord) -> str:
-        return self.formatException(record.exc_info) if record.exc_info else ""
+    def _traceback(self, record: logging.LogRecord) -> list[str]:
+        lines = self.formatException(record.exc_info).splitlines() if record.exc_info else []
+        return [without_controls(line) for line in lines] if self._escape else lines
 
 
 class JsonFormatter(logging.Formatter):
@@ -159,7 +160,7 @@ class JsonFormatter(logging.Formatter):
         if hasattr(record, LINES):
             return record.getMessage()
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        line: dict[str, Any] = {
+        line = {
             "time": f"{moment}.{int(record.created % 1 * 1e6):06d}Z",
             "level": record.levelname,
             "logger": record.name,
@@ -168,7 +169,7 @@ class JsonFormatter(logging.Formatter):
         line |= {key: str(getattr(record, key)) for key in _CONTEXT if getattr(record, key, "")}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        return "{" + ", ".join(f"{quoted(key)}: {quoted(text)}" for key, text in line.items()) + "}"
 
 
 def _letter(level: int) -> str:

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from json.encoder import encode_basestring
 from time import gmtime, strftime
 from typing import Any
+
+from naiad_kit.quoting import quoted
 
 _TRACE_ID = slice(3, 35)
 """Where a `traceparent` has the trace id."""
@@ -58,14 +59,14 @@ def _text_trace(traceparent: str) -> str:
 
 
 def _json_caller(peer: str, protocol: str, operation: str, model: str, version: int) -> str:
-    texts = map(encode_basestring, (peer, protocol, operation))
+    texts = map(quoted, (peer, protocol, operation))
     return '"peer":{},"protocol":{},"operation":{},"model":{},"version":{}'.format(
         *texts, _text_or_null(model), version or "null"
     )
 
 
 def _json_subject(caller: str, name: str, status: int | str, received: int, sent: int) -> str:
-    shown = status if type(status) is int else encode_basestring(str(status))
+    shown = status if type(status) is int else quoted(str(status))
     return (
         f'{caller},"id":{_text_or_null(name)},"status":{shown},"received_bytes":{received},"sent_bytes":{sent},'
         '"total_us":'
@@ -82,7 +83,7 @@ def _json_trace(traceparent: str) -> str:
 
 
 def _text_or_null(text: str) -> str:
-    return encode_basestring(text) if text else "null"
+    return quoted(text) if text else "null"
 
 
 def _word(text: str) -> str:
@@ -91,7 +92,7 @@ def _word(text: str) -> str:
         return text
     if text.isprintable() and not any(sign in text for sign in ' "=\\'):
         return text or "-"
-    return encode_basestring(text)
+    return quoted(text)
 
 
 @lru_cache(_REASONS)
