@@ -6,6 +6,7 @@ Code that was generated, as the methods of a dataclass are, has no file.
 
 import sys
 import sysconfig
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 
@@ -70,5 +71,11 @@ def _is_user_code(frames: TracebackType, others: tuple[str, ...]) -> bool:
 
 def _folders_of_others() -> tuple[str, ...]:
     """The folders of Python's own modules, of installed packages, and of the packages of Naiad and its plugins."""
+    return _folders_with(len(sys.modules))
+
+
+@lru_cache(1)
+def _folders_with(_imported: int) -> tuple[str, ...]:
+    """Those folders while no other module is imported: a look at thousands of modules takes as long as a request."""
     ours = (module for name, module in list(sys.modules.items()) if name.startswith("naiad") and "." not in name)
     return *_OF_PYTHON, *{f"{Path(folder).parent}/" for module in ours for folder in getattr(module, "__path__", ())}
