@@ -39,6 +39,13 @@ class Action(Enum):
     END_NOW = auto()
 
 
+def stop_signals() -> list[signal.Signals]:
+    """The signals that stop this process. A SIGHUP that is ignored (`nohup`) stays ignored."""
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    is_ignored = hangup is None or signal.getsignal(hangup) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *(() if is_ignored else (hangup,))]
+
+
 @dataclass
 class StopPolicy:
     """Decides what a signal does. Times are those of `time.monotonic()`."""
@@ -85,13 +92,10 @@ class StopSignals:
         self._first: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def install(self) -> None:
-        """Receive the signals from now on; for the main thread. A SIGHUP that is ignored (`nohup`) stays ignored."""
+        """Receive the signals from now on; for the main thread."""
         for target in (self._act, self._watch):
             threading.Thread(target=target, name="naiad-stop", daemon=True).start()
-        numbers = [signal.SIGINT, signal.SIGTERM]
-        hangup = getattr(signal, "SIGHUP", None)  # Windows has none
-        if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
-            numbers.append(hangup)
+        numbers = stop_signals()
         for number in numbers:
             signal.signal(number, self.receive)
         if hasattr(os, "register_at_fork"):

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from time import monotonic
 
+from naiad_cli.stop_signals import stop_signals
+
 _logger = logging.getLogger("naiad")
 
 _VARIABLE = "NAIAD_SUPERVISOR"
@@ -52,10 +54,8 @@ class Supervisor:
 
     def run(self) -> int:
         """Start the server until it ends in order; its exit status, or 128 and the number of its signal."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in stop_signals():
             signal.signal(number, self._forward)
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
-            signal.signal(signal.SIGHUP, self._forward)
         while True:
             started = monotonic()
             status, served = self._serve()
