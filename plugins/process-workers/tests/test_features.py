@@ -96,6 +96,18 @@ def test_a_process_that_ends_amid_a_stream_ends_the_stream(write: Write, served:
         list(client["m"].stream(X=ONE * 5))
 
 
+def test_responses_come_before_the_error_of_a_model_that_raises_amid_a_stream(write: Write, served: Serve) -> None:
+    model = write("m", REPEAT, DECOUPLED, body="if number == 3: raise ValueError('no fourth')")
+    answers: list[float] = []
+
+    with served(model) as client:
+        for _ in range(10):
+            with pytest.raises(ModelFailedError, match="no fourth"):
+                answers.extend(answer["Y"][0] for answer in client["m"].stream(X=ONE * 5))
+
+    assert answers == [0, 1, 2] * 10
+
+
 def test_each_request_of_a_batch_has_a_sender_that_sends_all_at_once(write: Write, served: Serve) -> None:
     config = TENSORS + "max_batch_size: 8 dynamic_batching { max_queue_delay_microseconds: 300000 }"
     final = "pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL"
