@@ -49,3 +49,9 @@ def test_a_rule_that_protects_nothing_is_refused(rule: str, message: str) -> Non
 
     assert str(caught.value).startswith("--restricted: ")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("header", ["my key", "schlüssel", "a:b", "a\tb"])
+def test_a_header_that_no_client_can_send_is_refused(header: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="which no client can send"):
+        RestrictedApis("--x", [f"inference:{header}=secret"])

@@ -1,6 +1,7 @@
 """Restricted APIs: calls that need a secret header (`--http-restricted-api`, `--grpc-restricted-protocol`)."""
 
 import hmac
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ APIS = (
     "logging",
 )
 """The names of the groups of calls that can be restricted."""
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A name of a header (RFC 9110 section 5.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,11 @@ class RestrictedApis:
                 "write the secret behind '='"
             )
         message = self._prefix + header.strip()
+        if _HEADER_NAME.fullmatch(message) is None:
+            raise InvalidArgumentError(
+                f"{self._option}: '{rule}' names the header '{header.strip()}', which no client can send; use letters, "
+                "digits and '-'"
+            )
         return [name.strip() for name in names.split(",")], _Key(
             message, message.lower().encode(), value.strip().encode()
         )
