@@ -113,6 +113,22 @@ def test_a_signal_while_a_model_loads_ends_the_server(serve: "Serve", repository
     assert server.exit_status() == 0
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--http-restricted-api=Inference:key=secret",
+        "--grpc-restricted-protocol=inference:my key=secret",
+        "--http-header-forward-pattern=(",
+        "--trace-config=rate=-1",
+    ],
+)
+def test_a_mistake_in_the_value_of_an_option_is_status_2(serve: "Serve", repository: Path, option: str) -> None:
+    server = serve(repository, option)
+
+    assert server.exit_status() == 2
+    assert option.split("=")[0] in server.lines[-1]
+
+
 def test_models_that_fail_at_start_end_the_server_with_the_reasons(serve: "Serve", repository: Path) -> None:
     write_model(repository, "echo", ECHO)
     write_model(repository, "broken", "import no_such_module")

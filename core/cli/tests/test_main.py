@@ -63,6 +63,8 @@ def test_an_option_of_no_command_is_refused_under_the_usage_of_its_command(capsy
         (["serve", ".", "--exit-on-error", "maybe"], "'maybe' is not a value of --exit-on-error, nor a file or", 2),
         (["check", ".", "--backend-confg=x"], "naiad check: unknown option --backend-confg. Did you mean", 2),
         (["models", "--url", "http://[bad"], "--url http://[bad is not an HTTP address: Invalid IPv6 URL", 2),
+        (["serve", ".", "--log-file=no/such/file"], "--log-file no/such/file cannot be opened", 2),
+        (["serve", ".", "--api-keys=no/such/file"], "--api-keys: 'no/such/file' cannot be read", 2),
         (["check", "no/such/folder"], "no/such/folder' cannot be read: No such file or directory", 1),
     ],
 )

@@ -10,7 +10,7 @@ from naiad import __version__
 from naiad.errors import NaiadError
 from naiad_cli.collector import imports_uncollected
 from naiad_cli.extra_commands import PUBLISHED_COMMANDS, add_extra_command, extra_commands
-from naiad_cli.parser import Parser, UsageError, did_you_mean
+from naiad_cli.parser import Parser, did_you_mean, exit_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(arguments.run(arguments))
     except NaiadError as error:
         print(f"naiad {command_name}: {error}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
+        return exit_status(error)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader of our pipe has left, as in `naiad models | head -1`

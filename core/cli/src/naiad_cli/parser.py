@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import InvalidArgumentError, NaiadError
 
 Subparsers = argparse._SubParsersAction
 
@@ -17,6 +17,12 @@ _CHOICE = re.compile(r"invalid choice: '?([^']+?)'? \(choose from (.*)\)$")
 
 class UsageError(InvalidArgumentError):
     """A mistake in the words of the command line, in a variable or in an options file: the exit status is 2."""
+
+
+def exit_status(error: NaiadError) -> int:
+    """2 for a mistake in the options, whose message begins with the option where it is one of a value; else 1."""
+    is_of_value = type(error) is InvalidArgumentError and str(error).startswith("--")
+    return 2 if is_of_value or isinstance(error, UsageError) else 1
 
 
 class Parser(argparse.ArgumentParser):

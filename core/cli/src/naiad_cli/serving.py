@@ -19,6 +19,7 @@ from naiad_cli.exposure import exposure
 from naiad_cli.logs import flush_log
 from naiad_cli.long_executions import watching_executions
 from naiad_cli.memory import trimming_memory
+from naiad_cli.parser import exit_status
 from naiad_cli.process_end import end_process
 from naiad_cli.stop_signals import StopSignals, end_without_the_interpreter
 from naiad_cli.supervisor import report_serving
@@ -76,7 +77,7 @@ async def serve(
         lines = str(error).splitlines()
         for line in lines[:1] if error.logged else lines:  # what follows the first is in the log already
             _logger.error("%s", line)
-        return ServerEnd(1)
+        return ServerEnd(exit_status(error))
     except Exception as error:  # a plugin's, or a mistake of ours: the traceback is for those who ask for it
         notifier.stopping(f"the server cannot start: {type(error).__name__}: {error}")
         _logger.error("the server cannot start: %s: %s; --log-verbose=1 shows where", type(error).__name__, error)

@@ -142,7 +142,7 @@ def _split(word: str) -> tuple[tuple[str, str], str]:
 def _selection(texts_by_key: Mapping[tuple[str, str], Sequence[str]]) -> Selection:
     def number(mode: str, key: str, least: int, default: int) -> int:
         text = texts_by_key.get((mode, key))
-        return read_number(f"--trace-config {key}", text[0], least) if text else default
+        return _number(",".join(filter(None, (mode, key))), text[0], least) if text else default
 
     default = Selection()
     return Selection(
@@ -151,6 +151,13 @@ def _selection(texts_by_key: Mapping[tuple[str, str], Sequence[str]]) -> Selecti
         count=number("", "count", -1, default.count),
         log_frequency=number("triton", "log-frequency", 0, default.log_frequency),
     )
+
+
+def _number(key: str, text: str, least: int) -> int:
+    try:
+        return read_number(key, text, least)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"--trace-config {key}={text[:80]}: {error}") from error
 
 
 def _levels(words: Sequence[str]) -> tuple[str, ...]:
@@ -165,7 +172,7 @@ def _batching(
 ) -> int:
     text = texts_by_key.get(("opentelemetry", key))
     if text:
-        return read_number(f"--trace-config opentelemetry,{key}", text[0], 1)
+        return _number(f"opentelemetry,{key}", text[0], 1)
     variable = f"OTEL_{key.upper()}"
     return read_number(variable, environment[variable], 1) if environment.get(variable) else default
 
