@@ -108,6 +108,23 @@ def test_responses_come_before_the_error_of_a_model_that_raises_amid_a_stream(wr
     assert answers == [0, 1, 2] * 10
 
 
+def test_a_response_that_is_refused_ends_its_stream_and_not_its_process(write: Write, served: Serve) -> None:
+    refused = """import os
+    if x[0] == 7 and number == 1:
+        sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("Y", x)], parameters={"\\udc80": 1}))
+        while not sender.is_cancelled():
+            sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("Y", x)]))"""
+    model = write("m", REPEAT.replace("number, np", "os.getpid(), np"), DECOUPLED, body=refused)
+
+    with served(model) as client:
+        before = [answer["Y"][0] for answer in client["m"].stream(X=ONE)]
+        with pytest.raises(ModelFailedError, match="a parameter of its response"):
+            list(client["m"].stream(X=ONE * 7))
+        after = [answer["Y"][0] for answer in client["m"].stream(X=ONE)]
+
+    assert before == after
+
+
 def test_each_request_of_a_batch_has_a_sender_that_sends_all_at_once(write: Write, served: Serve) -> None:
     config = TENSORS + "max_batch_size: 8 dynamic_batching { max_queue_delay_microseconds: 300000 }"
     final = "pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL"

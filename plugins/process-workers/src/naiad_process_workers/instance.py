@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from naiad.backend import Answer, Batch
+from naiad.backend import Answer, Batch, Reply
 from naiad.batch import Sender
 from naiad.errors import NaiadError, WorkerDiedError
 from naiad_process_workers.codec import Decoder, Encoder
@@ -168,7 +168,10 @@ class ProcessInstance:
         try:
             room = sender.post(reply, final)
         except NaiadError as error:
-            final, room = True, sender.post(error, final=True)
+            room = sender.post(error, final=True)
+            if not final:  # the process knows nothing of that, and goes on
+                self._senders[number, index] = EndedSender()
+                self.process.control.cancelled(number, index)
         if final:
             del self._senders[number, index]
             self._forget(number)
@@ -192,6 +195,22 @@ class ProcessInstance:
         except LinkClosedError:
             if not self._attached:
                 raise
+
+
+class EndedSender:
+    """The sender of a request that has ended here: takes what the process sends until it learns of that."""
+
+    def send(self, reply: Reply | NaiadError | None, final: bool = False) -> bool:
+        """Send nothing; nobody wants it."""
+        return False
+
+    def post(self, reply: Reply | NaiadError | None, final: bool = False) -> "Future[None] | None":
+        """Send nothing."""
+        return None
+
+    def is_cancelled(self) -> bool:
+        """Nobody wants further responses."""
+        return True
 
 
 class PendingAnswer(Future[Answer]):
