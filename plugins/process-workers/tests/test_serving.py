@@ -122,6 +122,38 @@ def test_a_model_that_does_not_load_says_why_with_a_traceback_in_the_log(
     assert "line 2, in <module>\n    raise RuntimeError('broken')" in caplog.text
 
 
+def test_what_a_model_raises_at_its_end_is_logged_as_a_traceback_of_its_own_code(
+    write: Write, served: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = write(
+        "m",
+        """
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+            def is_ready(self):
+                raise OSError("away")
+
+            def finalize(self):
+                raise ValueError("stuck")
+        """,
+    )
+
+    reason = "ready() has not answered yet"
+    with served(model) as client:
+        while "has not answered yet" in reason:
+            (reason,) = client.call(lambda server: server.model_ready("m", 0)).reasons
+
+    assert reason == "instance 'm_0' is not ready: is_ready() raised OSError: away (model.py:9)"
+    (record,) = [each for each in caplog.records if each.getMessage() == "closing instance 'm_0' failed"]
+    assert record.exc_text is not None
+    _, _, first, *_ = record.exc_text.splitlines()
+    assert first.endswith("line 12, in finalize")
+
+
 def test_a_process_that_ends_while_it_loads_says_how(write: Write, served: Serve) -> None:
     model = write("m", "import os\nos._exit(5)")
 

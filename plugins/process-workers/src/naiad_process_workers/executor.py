@@ -16,7 +16,7 @@ import numpy as np
 from naiad.backend import Answer, Batch, Instance
 from naiad.errors import InternalError, NaiadError
 from naiad.types import Request
-from naiad_config.user_code import foreign_cause
+from naiad_config.user_code import foreign_cause, from_user_code
 from naiad_kit.busy_wait import BusyWait
 from naiad_kit.sequences import SequenceEndReason, notify_end
 from naiad_process_workers.codec import Decoder, Encoder
@@ -152,8 +152,8 @@ class Executor:
         try:
             if self.instance is not None:
                 self.instance.close()
-        except BaseException:
-            _logger.exception("closing instance '%s' failed", self.name)
+        except BaseException as error:
+            _logger.error("closing instance '%s' failed", self.name, exc_info=from_user_code(error))
 
     def failure(self, error: BaseException) -> bytes:
         """The body of a frame with that error."""

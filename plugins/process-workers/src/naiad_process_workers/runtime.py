@@ -21,10 +21,10 @@ from typing import Any, NoReturn
 
 from naiad.backend import Backend, MemoryUsage, Model, ModelContext, Placement
 from naiad.errors import InternalError
-from naiad.foreign_errors import describe_error
 from naiad_config import ModelInstanceGroup
 from naiad_config.text import parse_text
 from naiad_config.text_writer import to_text
+from naiad_config.user_code import describe_failure, from_user_code
 from naiad_kit.calls import ModelCallService
 from naiad_kit.metrics import MetricsApi
 from naiad_kit.own_process import enter_own_process
@@ -186,7 +186,7 @@ class Runtime:
         try:
             reason = str(self._executors[index].instance.ready() or "")  # type: ignore[union-attr]
         except BaseException as error:  # noqa: BLE001 - a model may raise anything
-            reason = describe_error(error)
+            reason = describe_failure(error)
         encoder = Encoder(self._control)
         encoder.value(reason)
         with suppress(LinkClosedError):
@@ -201,8 +201,9 @@ class Runtime:
             try:
                 if self._model is not None:
                     self._model.close()
-            except BaseException:
-                _logger.exception("closing model '%s' failed", self._executions.model_name)
+            except BaseException as error:
+                name = self._executions.model_name
+                _logger.error("closing model '%s' failed", name, exc_info=from_user_code(error))
         executor.work.send(Kind.DONE, number, Encoder(executor.work).body())
 
 

@@ -12,6 +12,7 @@ from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad.foreign_errors import describe_error
 from naiad.types import Request, Response, Trace
+from naiad_config.user_code import RemoteTraceback
 from naiad_kit.calls import ModelCalls, models_of
 from naiad_kit.model_metrics import registry_of
 from naiad_process_workers.codec import Decoder, Encoder
@@ -261,8 +262,8 @@ def _log(name: str, level: int, message: str, where: Sequence[Any], trace: str, 
     if not logger.isEnabledFor(level):
         return
     path, line, function = where
-    record = logger.makeRecord(
-        name, level, path, line, "%s\n%s" if trace else "%s", (message, trace) if trace else (message,), None, function
-    )
+    error = RemoteTraceback(trace)
+    exc_info = (RemoteTraceback, error, None) if trace else None
+    record = logger.makeRecord(name, level, path, line, "%s", (message,), exc_info, function)
     vars(record).update(extra)
     logger.handle(record)

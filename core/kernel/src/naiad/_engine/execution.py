@@ -244,5 +244,5 @@ def close_quietly(instance: Instance, name: str) -> None:
     """Close an instance; what it raises is logged, as nothing can be done about it."""
     try:
         instance.close()
-    except BaseException:
-        _logger.exception("closing instance '%s' failed", name)
+    except BaseException as error:
+        _logger.error("closing instance '%s' failed", name, exc_info=from_user_code(error))

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from time import monotonic
 
 from naiad.backend import Instance
-from naiad.foreign_errors import describe_error
+from naiad_config.user_code import describe_failure
 
 _logger = logging.getLogger("naiad.model")
 
@@ -46,7 +46,7 @@ class ReadyCheck:
         try:
             threading.Thread(target=self._call, args=(running,), name="naiad-ready", daemon=True).start()
         except RuntimeError as error:  # the process has as many threads as it may have
-            running.set_result(f"ready() could not be called: {describe_error(error)}")
+            running.set_result(f"ready() could not be called: {describe_failure(error)}")
 
     def reason(self, until: float) -> str:
         """Why the instance is not ready, "" when it is. Waits until that time (`time.monotonic`) at most."""
@@ -76,7 +76,7 @@ class ReadyCheck:
                 answer.close()
                 reason = ASYNC_READY
         except BaseException as error:  # noqa: BLE001 - the instance's own code; whatever it raises is the reason
-            reason = describe_error(error)
+            reason = describe_failure(error)
         self._is_slow = monotonic() - self._since > PATIENCE
         running.set_result(reason)
 
@@ -89,6 +89,6 @@ def ready_check_of(instance: Instance) -> ReadyCheck | None:
     try:
         ready = getattr(instance, "ready", None)
     except BaseException as error:  # noqa: BLE001 - a property of a plugin may raise anything
-        reason = f"its 'ready' cannot be read: {describe_error(error)}"
+        reason = f"its 'ready' cannot be read: {describe_failure(error)}"
         return ReadyCheck(lambda: reason)
     return None if ready is None else ReadyCheck(ready)

@@ -206,10 +206,8 @@ class ModelVersion:
 
     def _free(self) -> None:
         """Close the model, on a thread of its own: one that hangs holds up no other, SystemExit ends no event loop."""
-        try:
+        with logged(f"closing model '{self.name}' version {self.version}", model=self.name):
             self._model.close()
-        except BaseException:
-            _logger.exception("closing model '%s' version %d failed", self.name, self.version)
         for part in self._parts:
             part.close()
 

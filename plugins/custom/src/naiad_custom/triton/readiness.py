@@ -5,6 +5,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from naiad_config.user_code import describe_failure
+
 
 def reason_of(is_ready: Callable[[], Any]) -> str:
     """Why the model is not ready, "" when it is. Calls `is_ready`, plain or `async def`, which may block."""
@@ -13,7 +15,7 @@ def reason_of(is_ready: Callable[[], Any]) -> str:
         if inspect.isawaitable(answer):
             answer = asyncio.run(_awaited(answer))
     except Exception as error:  # noqa: BLE001 - the model's own code; whatever it raises is the reason
-        return f"is_ready() raised {type(error).__name__}: {error}"
+        return f"is_ready() raised {describe_failure(error)}"
     if not isinstance(answer, bool):
         return f"is_ready() answered with {type(answer).__name__}; it must answer True or False"
     return "" if answer else "is_ready() answered False"
