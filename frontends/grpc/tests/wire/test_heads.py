@@ -191,6 +191,11 @@ def test_binary_metadata_may_be_padded_or_not_and_joined_by_commas(text, values)
     assert metadata((b"x-bin", text)) == [("x-bin", value) for value in values]
 
 
+@pytest.mark.parametrize("text", [b" a b", b"a b ", b"\ta b\t ", b"a b"])
+def test_blanks_around_a_value_are_not_part_of_it(text):
+    assert metadata((b"authorization", text)) == [("authorization", "a b")]
+
+
 def test_binary_metadata_that_come_twice_are_two_values():
     assert metadata((b"x-bin", b"AA"), (b"x-bin", b"AQ")) == [("x-bin", b"\0"), ("x-bin", b"\1")]
 

@@ -8,7 +8,8 @@ Fields = list[tuple[bytes, bytes]]
 
 _PSEUDO = (b":method", b":scheme", b":path", b":authority")
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
-_BAD_VALUE = re.compile(rb"[\x00\r\n]|^[ \t]|[ \t]$")
+_BAD_VALUE = re.compile(rb"[\x00\r\n]")
+_BLANKS = b" \t"
 _OF_CONNECTION = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"))
 
 
@@ -33,7 +34,11 @@ class RequestFields:
 
 
 def request_fields(fields: Fields) -> RequestFields:
-    """The checked fields of a request. Raises MalformedFieldsError."""
+    """The checked fields of a request. Raises MalformedFieldsError.
+
+    HTTP/2 forbids blanks around values. Clients of gRPC send what they are given as metadata, and servers may strip it
+    (PROTOCOL-HTTP2.md, ASCII-Value).
+    """
     pseudo: dict[bytes, bytes] = {}
     regular: list[tuple[bytes, bytes]] = []
     for name, value in fields:
@@ -44,7 +49,7 @@ def request_fields(fields: Fields) -> RequestFields:
             _check_value(value)
         else:
             _check_field(name, value)
-            regular.append((name, value))
+            regular.append((name, value.strip(_BLANKS)))
     if not all(pseudo.get(name) for name in _PSEUDO[:3]):
         raise MalformedFieldsError("the request lacks :method, :scheme or :path")
     size = sum(len(name) + len(value) + 32 for name, value in fields)
