@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from naiad_config.errors import InternalError, describe_error
+from naiad_config.errors import InternalError, describe_error, drop_tracebacks
 from naiad_config.user_code import RemoteTraceback, describe_failure, foreign_cause, from_user_code
 
 SOURCE = """import json
@@ -44,6 +44,14 @@ def functions_of(error: BaseException | None) -> list[str]:
 
 def test_the_last_line_of_the_users_code_is_named(error: BaseException) -> None:
     assert describe_failure(error) == f"{describe_error(error)} (model.py:7)"
+
+
+def test_of_a_group_the_first_error_is_described(error: BaseException) -> None:
+    group = BaseExceptionGroup("unhandled errors", [BaseExceptionGroup("inner", [ValueError("first"), error])])
+    assert describe_failure(group) == (
+        "ExceptionGroup: unhandled errors (1 sub-exception); the first is "
+        "ExceptionGroup: inner (2 sub-exceptions); the first is ValueError: first"
+    )
 
 
 def test_a_traceback_begins_in_the_users_code(error: BaseException) -> None:
@@ -84,3 +92,8 @@ def test_of_an_error_in_another_process_the_traceback_there_is_logged() -> None:
     error.__cause__ = RemoteTraceback("Traceback (most recent call last):\nValueError: no luck")
     logged = "".join(traceback.format_exception(from_user_code(error)))
     assert logged == ("In the model's own process: \nTraceback (most recent call last):\nValueError: no luck\n")
+
+
+def test_no_error_of_a_group_keeps_its_traceback(error: BaseException) -> None:
+    drop_tracebacks(BaseExceptionGroup("unhandled errors", [BaseExceptionGroup("inner", [error])]))
+    assert functions_of(error) == []

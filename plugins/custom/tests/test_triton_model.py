@@ -70,8 +70,9 @@ def test_an_input_that_the_request_has_not_is_named_with_those_that_it_has(folde
     with serve(folder.path) as client, pytest.raises(ModelFailedError) as raised:
         list(client.stream(INPUT0=np.ones((1, 16)), INPUT1=np.ones((1, 16))))
 
-    assert "'NoneType' object has no attribute 'as_numpy'; " in str(raised.value)
-    assert "/1/model.py:5: 'INPUT' is not an input of this request, which has INPUT0, INPUT1" in str(raised.value)
+    assert str(raised.value).endswith(
+        "has no attribute 'as_numpy'; 'INPUT' is not an input of this request, which has INPUT0, INPUT1 (model.py:5)"
+    )
 
 
 def test_an_error_that_has_nothing_to_do_with_a_missing_input_does_not_name_it(folder):

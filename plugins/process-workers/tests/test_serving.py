@@ -173,9 +173,12 @@ ENDS = {
 
 
 @pytest.mark.parametrize("code", ENDS)
-def test_what_ends_the_process_fails_what_it_held_and_it_is_replaced(isolated: IsolatedCode, code: str) -> None:
+def test_what_ends_the_process_fails_what_it_held_and_it_is_replaced(
+    isolated: IsolatedCode, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(WorkerDiedError, match=ENDS[code]):
         isolated.run(code)
+    assert "naiad_process_workers" not in caplog.text  # a traceback begins in the code of the model
 
     isolated.check_replaced()
 

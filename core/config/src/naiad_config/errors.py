@@ -117,6 +117,7 @@ def drop_tracebacks(error: BaseException) -> None:
             seen.add(id(each))
             each.__traceback__ = None
             waiting += (each.__cause__, each.__context__)
+            waiting += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
 
 
 def errors_of(error: NaiadError, count: int) -> Sequence[NaiadError]:

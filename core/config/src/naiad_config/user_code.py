@@ -53,7 +53,8 @@ def foreign_cause(error: BaseException | None) -> BaseException | None:
 def describe_failure(error: BaseException) -> str:
     """As `describe_error`, followed by the last line of the user's code that led there: `KeyError: 'y' (model.py:12)`.
 
-    Only the name of the file is in it, as callers read it who need not know where a server keeps its files.
+    Of a group of errors, the first one is described too. Only the name of the file is in it, as callers read it who
+    need not know where a server keeps its files.
     """
     others = _folders_of_others()
     where, frames = "", error.__traceback__
@@ -61,7 +62,10 @@ def describe_failure(error: BaseException) -> str:
         if _is_user_code(frames, others):
             where = f" ({Path(frames.tb_frame.f_code.co_filename).name}:{frames.tb_lineno})"
         frames = frames.tb_next
-    return f"{describe_error(error)}{where}"
+    described = f"{describe_error(error)}{where}"
+    if isinstance(error, BaseExceptionGroup):
+        return f"{described}; the first is {describe_failure(error.exceptions[0])}"
+    return described
 
 
 def _is_user_code(frames: TracebackType, others: tuple[str, ...]) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 from naiad.backend import ModelContext
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError
 from naiad.types import Request
+from naiad_config.user_code import from_user_code
 from naiad_process_workers import bootstrap
 from naiad_process_workers.bodies import BodyArenasService, BodyPart
 from naiad_process_workers.codec import Decoder, Encoder
@@ -209,7 +210,7 @@ class ModelProcess:
         """The process says what ends it."""
         error = error_in(Decoder(frame.body, self._memory.read))
         self.dying = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        _logger.error("the model '%s' ends its process", self._name, exc_info=error)
+        _logger.error("the model '%s' ends its process", self._name, exc_info=from_user_code(error))
 
     def end(self, error: Exception | None = None) -> str:
         """Free what there is of a process that has ended or is about to; why it ended. Harmless when repeated."""

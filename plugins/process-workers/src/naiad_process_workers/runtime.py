@@ -223,7 +223,7 @@ def _die(work: Connection, error: BaseException) -> NoReturn:
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     encoder = Encoder(work)
-    put_error(encoder, error, "".join(traceback.format_exception(error)).rstrip())
+    put_error(encoder, error, "".join(traceback.format_exception(from_user_code(error))).rstrip())
     with suppress(LinkClosedError):
         work.send(Kind.DYING, 0, encoder.body())
     _exit(code)

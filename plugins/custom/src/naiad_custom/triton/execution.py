@@ -1,6 +1,5 @@
 """The execution scope of a Python model: which calls to other models (BLS) it may make now, and for which requests."""
 
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -70,11 +69,10 @@ def note_missing_input(name: str, request: Request) -> None:
 
 
 def explain_missing_input(error: AttributeError | TypeError) -> None:
-    """Append to an error that None has caused where it came from, if the model has read an input that is missing."""
+    """Append the missing input to an error that None has caused, if the model has read one."""
     missing = getattr(_current.get(), "missing", "")
     if missing and "NoneType" in str(error):
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        error.args = (f"{error}; {frame.filename}:{frame.lineno}: {missing}",)
+        error.args = (f"{error}; {missing}",)
 
 
 def calls_in(created_in: ExecutionScope | None) -> ModelCalls:
