@@ -92,6 +92,7 @@ def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
     assert rows["http"][1:] == ["frontend", "http"]
     assert rows["cache"][1:] == ["service, stage", "cache"]
     assert rows["cache-local"][1:] == ["cache", "local"]
+    assert rows["ray"][1:] == ["command", "ray"]
     assert rows["cache-redis"][1:] == ["cache", "redis"]
     assert rows["scheduler-dynamic"][1:] == ["scheduler", "dynamic"]
     assert rows["scheduler-ensemble"][1:] == ["servable", "ensemble"]

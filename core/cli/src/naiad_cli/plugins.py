@@ -5,9 +5,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from naiad import PluginRegistry
+from naiad_cli.extra_commands import extra_commands
 from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.tables import add_json_option, print_json, print_table
 from naiad_kit.backends.frameworks import installed_framework
+
+_COMMAND = "command"
 
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
@@ -39,14 +42,17 @@ def documents(registry: PluginRegistry) -> Iterator[dict[str, Any]]:
             "version": report.version,
             "skipped": report.skipped,
             "offers": [
-                {"kind": offer.kind, "name": offer.name, "framework": installed_framework(offer.framework)}
-                for offer in report.contributions
+                *(
+                    {"kind": offer.kind, "name": offer.name, "framework": installed_framework(offer.framework)}
+                    for offer in report.contributions
+                ),
+                *({"kind": _COMMAND, "name": name, "framework": ""} for name in _commands(report.distribution)),
             ],
         }
 
 
 def rows(registry: PluginRegistry) -> Iterator[tuple[str, ...]]:
-    """The name, distribution, kinds and offers of each plugin: each offer once, and no options."""
+    """The name, distribution, kinds and offers of each plugin: each offer once, commands too, and no options."""
     for report in registry.plugins:
         distribution = f"{report.distribution} {report.version}"
         if report.skipped:
@@ -58,7 +64,15 @@ def rows(registry: PluginRegistry) -> Iterator[tuple[str, ...]]:
             if offer.kind != "options"
         ]
         kinds = [kind for kind in report.kinds if kind != "options"]
+        commands = _commands(report.distribution)
+        if commands:
+            kinds, offers = [*kinds, _COMMAND], [*offers, *commands]
         yield report.name, distribution, ", ".join(kinds), ", ".join(dict.fromkeys(offers))
+
+
+def _commands(distribution: str) -> list[str]:
+    """The names of a distribution's commands of `naiad`."""
+    return [name for name, command in extra_commands(()).items() if command.distribution == distribution]
 
 
 def describe_framework(names: Sequence[str], install: str) -> str:
