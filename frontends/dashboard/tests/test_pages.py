@@ -127,6 +127,7 @@ def test_unknown_models_versions_and_paths_are_answered_with_a_page(server):
     for path, words in [
         ("/models/none", "The server has no model 'none'."),
         ("/models/m/versions/9", "The model 'm' has no version 9."),
+        (f"/models/m/versions/{'9' * 5000}", "There is nothing at /models/m/versions/999"),
         ("/nothing", "There is nothing at /nothing."),
     ]:
         status, _, page = server.ask(path)

@@ -28,6 +28,13 @@ def test_the_stream_of_a_model_has_the_history_first_and_then_its_points(server)
     assert [each["state"] for each in details["instances"]] == ["READY"]
 
 
+def test_a_model_that_is_gone_is_not_shown_as_ready(server):
+    ((_, document),) = server.events("models/gone/versions/1", 1)
+
+    assert document["details"]["row"]["state"] == "UNLOADED"
+    assert document["details"]["row"]["reason"] == "it is in no repository of this server"
+
+
 def test_an_execution_that_goes_on_counts_as_busy(server, backend):
     backend.hold()
     with ThreadPoolExecutor(1) as pool:

@@ -167,5 +167,12 @@ def test_the_bytes_of_a_trial_count_in_the_budget_until_they_are_read(start_serv
     assert server.ask(f"{PATH}/trial", "GET")[0] == 405
 
 
+def test_an_input_that_is_no_object_is_not_an_unknown_one(server):
+    status, _, body = server.ask(f"{PATH}/trial", "POST", json.dumps({"inputs": {"INPUT": 1}}), **OWN)
+
+    assert status == 400
+    assert json.loads(body)["error"].startswith("input 'INPUT' of a trial is a JSON object")
+
+
 def test_an_unknown_model_is_not_there(server):
     assert server.ask("/models/none/versions/1/trial", "POST", trial(), **OWN)[0] == 404

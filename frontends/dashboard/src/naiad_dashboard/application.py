@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -40,6 +41,15 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 _OVERVIEW = ("metadata", "statistics")
 
 
+class _VersionConvertor(IntegerConvertor):
+    """`{version:version}` in a path: a number of at most 18 digits, because Python refuses to read thousands."""
+
+    regex = "[0-9]{1,18}"
+
+
+register_url_convertor("version", _VersionConvertor())
+
+
 class Dashboard:
     """The dashboard of one server: `application` serves it until `stop`."""
 
@@ -65,7 +75,7 @@ class Dashboard:
     def _application(self) -> ASGIApp:
         pages, actions = self._pages, self._actions
         model = (*_OVERVIEW, "model-config", "logging")
-        version = "/models/{model}/versions/{version:int}"
+        version = "/models/{model}/versions/{version:version}"
         application = Starlette(
             routes=[
                 self._route("/", pages.models, *_OVERVIEW),
@@ -75,7 +85,7 @@ class Dashboard:
                 self._route("/slow", pages.slow, "trace"),
                 self._route("/plugins", pages.plugins, "metadata"),
                 self._route("/events/models", self._models_events, *_OVERVIEW),
-                self._route("/events/models/{model}/versions/{version:int}", self._model_events, *model),
+                self._route("/events/models/{model}/versions/{version:version}", self._model_events, *model),
                 self._route("/events/slow", self._slow_events, "trace"),
                 self._post(f"{version}/trial", self._trials.run, "inference", "metadata"),
                 self._post(f"{version}/snippets", self._trials.snippets, "inference", "metadata"),

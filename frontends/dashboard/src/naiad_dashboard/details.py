@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from naiad.errors import NaiadError
-from naiad.reports import VersionReport
+from naiad.reports import IndexEntry, VersionReport
 from naiad_config import ModelConfig
 from naiad_dashboard.overview import rounded, row
 from naiad_dashboard.readings import phases
@@ -34,6 +34,8 @@ class Details:
         """The details of a version; one that does not serve has its row and log lines alone."""
         entry = next((each for each in self._server.index() if (each.name, each.version) == (name, version)), None)
         track = self._sampler.tracks.get((name, version))
+        if entry is None and track is None:
+            entry = IndexEntry(name, version, reason="it is in no repository of this server")
         document: dict[str, Any] = {"row": row(name, version, entry, track), "log": self.log(name)}
         error = self._log.last_error(name)
         if error is not None:

@@ -66,8 +66,10 @@ def read_request(document: Any, metadata: ModelMetadata, version: int) -> Reques
     declared = {each.name: each for each in metadata.inputs}
     inputs: dict[str, Tensor] = {}
     for name, entry in document["inputs"].items():
-        if name not in declared or not isinstance(entry, dict):
+        if name not in declared:
             raise InvalidArgumentError(f"the model has no input '{name:.80}'; there are {', '.join(declared)}")
+        if not isinstance(entry, dict):
+            raise InvalidArgumentError(f"input '{name}' of a trial is a JSON object, which has the text or the file")
         inputs[name] = read_tensor(entry, declared[name])
     request = Request(metadata.name, inputs, version=version, id=str(document.get("id") or ""))
     _add_parameters(request, document.get("parameters") or {})
