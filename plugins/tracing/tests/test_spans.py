@@ -7,6 +7,8 @@ from time import monotonic_ns, time_ns
 import pytest
 from opentelemetry import trace as api
 
+from naiad.errors import ModelFailedError, NaiadError, RequestCancelledError
+from naiad.types import Response
 from naiad_tracing.options import TraceOptions
 from naiad_tracing.recording import Subject
 from naiad_tracing.sampling import Sampler
@@ -132,6 +134,28 @@ def test_an_error_type_makes_the_span_an_error(recording: SpanRecording, collect
     recording.close(10)
 
     assert collector.named("InferRequest").status == "ERROR"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [
+        (Response("m", 1, "r", {}, error=ModelFailedError("no luck")), ("ERROR", "ModelFailedError")),
+        (ModelFailedError("no luck"), ("ERROR", "ModelFailedError")),
+        (RequestCancelledError("the caller left"), ("UNSET", None)),
+        (Response("m", 1, "r", {}), ("UNSET", None)),
+    ],
+)
+def test_the_span_of_a_model_that_failed_is_an_error(
+    recording: SpanRecording, collector: Collector, outcome: Response | NaiadError, status: tuple[str, str | None]
+) -> None:
+    trace = begin(recording)
+    trace.record("REQUEST_START")
+    trace.responded(outcome)
+    record_all(trace, monotonic_ns())
+    recording.close(10)
+
+    span = collector.named("m")
+    assert (span.status, span.attributes.get("error.type")) == status
 
 
 def test_the_model_s_span_says_which_request_it_is(recording: SpanRecording, collector: Collector) -> None:

@@ -15,6 +15,8 @@ from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from naiad.errors import NaiadError, RequestCancelledError
+from naiad.types import Response
 from naiad_kit.tracing import Attributes, EventTrace
 from naiad_tensors.tensors import Tensor
 from naiad_tracing.recording import Subject
@@ -82,6 +84,18 @@ class SpanTrace(EventTrace):
                 root.set_attributes(dict(attributes))
                 if "error.type" in attributes:
                     root.set_status(StatusCode.ERROR)
+
+    def responded(self, outcome: Response | NaiadError) -> None:
+        """As of any trace; an error other than a cancellation makes the span of the model one, with its text."""
+        super().responded(outcome)
+        error = outcome.error if isinstance(outcome, Response) else outcome
+        if error is None or isinstance(error, RequestCancelledError):
+            return
+        with self._lock:
+            span = self._spans.get("model")
+            if span is not None and not self._ended:
+                span.set_attribute("error.type", type(error).__name__)
+                span.set_status(StatusCode.ERROR, str(error))
 
     def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
         """Nothing: spans hold no tensors."""
