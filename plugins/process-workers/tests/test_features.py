@@ -1,5 +1,6 @@
 """What models do besides answering: streams, calls, metrics, sequences, health; all of it from their own process."""
 
+import gc
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -123,6 +124,28 @@ def test_a_response_that_is_refused_ends_its_stream_and_not_its_process(write: W
         after = [answer["Y"][0] for answer in client["m"].stream(X=ONE)]
 
     assert before == after
+
+
+def test_the_server_forgets_a_stream_that_a_model_has_read_to_its_end(write: Write, served: Serve) -> None:
+    caller = write(
+        "m",
+        """
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                (request,) = requests
+                x = pb_utils.get_input_tensor_by_name(request, "X")
+                for _ in range(20):
+                    call = pb_utils.InferenceRequest(model_name="other", requested_output_names=["Y"], inputs=[x])
+                    (response,) = call.exec(decoupled=True)
+                return [response]
+        """,
+    )
+    with served(caller, write("other")) as client:
+        client["m"].infer(X=ONE)
+
+        until(lambda: not any(type(each).__name__ == "CalledResponses" for each in gc.get_objects()))
 
 
 def test_each_request_of_a_batch_has_a_sender_that_sends_all_at_once(write: Write, served: Serve) -> None:

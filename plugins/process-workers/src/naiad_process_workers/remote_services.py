@@ -115,15 +115,15 @@ class RemoteResponses:
     def __init__(self, caller: Caller, number: int) -> None:
         self._caller = caller
         self._number = number
-        self._is_over = False
+        self._is_closed = False
 
     def __iter__(self) -> Iterator[Response]:
         return self
 
     def __next__(self) -> Response:
-        response = None if self._is_over else self.begin_next().result()
+        response = None if self._is_closed else self.begin_next().result()
         if response is None:
-            self._is_over = True
+            self.close()
             raise StopIteration
         return response
 
@@ -136,9 +136,9 @@ class RemoteResponses:
         self._caller.begin("stop", self._number)
 
     def close(self) -> None:
-        """Take no more responses."""
-        if not self._is_over:
-            self._is_over = True
+        """Take no more responses: the server forgets the call."""
+        if not self._is_closed:
+            self._is_closed = True
             self._caller.begin("close", self._number)
 
     def __del__(self) -> None:
