@@ -65,6 +65,7 @@ def test_a_wrong_token_changes_nothing(server, backend, token):
     status, answer = act(server, "unload", token=token, model="m")
 
     assert (status, answer["token"]) == (401, True)
+    assert answer["error"].startswith("this is not the token in")
     assert "close m 1" not in backend.events
 
 

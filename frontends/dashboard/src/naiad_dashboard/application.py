@@ -127,7 +127,8 @@ class Dashboard:
             token = self._actions.token
             try:
                 if action and not (token is not None and await token.accepts(request.headers)):
-                    return _refused(401, "an action needs the token in the file of --dashboard-token-file", token=True)
+                    what = "this is not" if "authorization" in request.headers else "an action needs"
+                    return _refused(401, f"{what} the token in the file of --dashboard-token-file", token=True)
                 return await endpoint(request)
             except NaiadError as error:
                 return _refused(_status(error), str(error))
