@@ -43,6 +43,9 @@ def read_load_request(body: bytes) -> LoadRequest:
         return LoadRequest()
     text, strings = _without_large_strings(body)
     document = as_object(parse_document(text), "request")
+    for key in document:
+        if key == "config" or key.startswith(_FILE):
+            raise misplaced(key)
     config, files = "", {}
     for key, value in as_object(document.get("parameters", {}), "parameters").items():
         if key == "config":
@@ -54,6 +57,11 @@ def read_load_request(body: bytes) -> LoadRequest:
                 f"unrecognized load parameter '{key[:80]}'; there are 'config' and 'file:<version>/<file name>'"
             )
     return LoadRequest(config, files)
+
+
+def misplaced(key: str) -> InvalidArgumentError:
+    """The error of a parameter that stands beside `parameters`, where it would have no effect."""
+    return InvalidArgumentError(f"'{key[:80]}' belongs into 'parameters': {{\"parameters\": {{\"{key[:80]}\": ...}}}}")
 
 
 def _without_large_strings(body: bytes) -> tuple[bytes, dict[str, memoryview]]:

@@ -10,7 +10,7 @@ from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad.reports import IndexEntry
 from naiad_http.bodies import read_body
 from naiad_http.codec.documents import as_boolean, as_object
-from naiad_http.codec.load_requests import read_load_request
+from naiad_http.codec.load_requests import misplaced, read_load_request
 from naiad_http.codec.requests import LARGE_BYTES
 from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
@@ -61,7 +61,10 @@ class RepositoryRoutes:
 
     async def unload(self, request: Request) -> Response:
         """An empty 200 when the model takes no more requests."""
-        parameters = as_object((await read_document(request)).get("parameters", {}), "parameters")
+        document = await read_document(request)
+        if "unload_dependents" in document:
+            raise misplaced("unload_dependents")
+        parameters = as_object(document.get("parameters", {}), "parameters")
         for key in parameters:
             if key != "unload_dependents":
                 raise InvalidArgumentError(f"unrecognized unload parameter '{key[:80]}'; there is 'unload_dependents'")
