@@ -120,6 +120,7 @@ def test_health_answers_have_no_body(shared_server):
         ("/v2/logging", {"log_info": 1}, "expect boolean for 'log_info'"),
         ("/v2/logging", {"log_verbose_level": -1}, "expect int32 for 'log_verbose_level'"),
         ("/v2/logging", "x", "must be an object"),
+        ("/v2/trace/setting", {"trace_levle": ["OFF"]}, "unknown trace setting 'trace_levle'"),
         ("/v2/trace/setting", {"trace_level": "OFF"}, "'trace_level': it must be an array"),
         ("/v2/trace/setting", {"trace_level": [1]}, "'trace_level': "),
         ("/v2/trace/setting", {"trace_rate": 2}, "'trace_rate': "),

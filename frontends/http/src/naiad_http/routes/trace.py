@@ -1,6 +1,6 @@
 """Routes of the trace extension: read and change the trace settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -40,8 +40,9 @@ class TraceRoutes:
 
     async def update(self, request: Request) -> Response:
         """The effective settings after the change."""
-        changes = _changes(await read_document(request))
-        return as_json(dict(self._tracing.update(changes, _model(request))))
+        document, model = await read_document(request), _model(request)
+        changes = _changes(document, self._tracing.settings(model))
+        return as_json(dict(self._tracing.update(changes, model)))
 
 
 def _model(request: Request) -> str:
@@ -49,11 +50,13 @@ def _model(request: Request) -> str:
     return name
 
 
-def _changes(document: Mapping[str, Any]) -> dict[str, Sequence[str] | None]:
-    return {name: None if value is None else _values(name, value) for name, value in document.items()}
+def _changes(document: Mapping[str, Any], known: Container[str]) -> dict[str, Sequence[str] | None]:
+    return {name: None if value is None else _values(name, value, known) for name, value in document.items()}
 
 
-def _values(name: str, value: Any) -> Sequence[str]:
+def _values(name: str, value: Any, known: Container[str]) -> Sequence[str]:
+    if name not in known:  # the service refuses the name, whatever the value is
+        return ()
     if name in _LISTS:
         return [as_string(each, name) for each in as_array(value, name)]
     return [as_string(value, name)]
