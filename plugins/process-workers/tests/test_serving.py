@@ -214,6 +214,12 @@ def test_whatever_a_model_does_to_its_process_stays_there(isolated: IsolatedCode
     assert isolated.run("").tolist() == [2] * 4
 
 
+def test_a_program_that_a_model_starts_gets_no_descriptor_of_its_links(isolated: IsolatedCode) -> None:
+    inherited = "any(os.path.exists(f'/proc/self/fd/{n}') and os.get_inheritable(n) for n in range(3, 256))"
+
+    assert isolated.run(f"assert not {inherited}").tolist() == [2] * 4
+
+
 def test_an_exception_without_a_text_fails_its_request_alone(isolated: IsolatedCode) -> None:
     with pytest.raises(ModelFailedError, match="Odd"):
         isolated.run("raise type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})()")

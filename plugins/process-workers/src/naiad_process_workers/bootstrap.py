@@ -15,6 +15,7 @@ import signal
 import struct
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from types import ModuleType
@@ -43,11 +44,17 @@ class PackageFinder:
 def end_with(lifeline: int) -> None:
     """Let the system kill this process when the server has ended, whatever its code does then.
 
-    The server has the other end of this pipe. A hang-up signals the readers of a pipe that want signals.
+    The server has the other end of this pipe. A hang-up signals the readers of a pipe that want signals: one process
+    for each time that the pipe was opened, so this process opens it anew.
     """
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(lifeline, _F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    own = lifeline
+    with suppress(OSError):  # without /proc
+        own = os.open(f"/proc/self/fd/{lifeline}", os.O_RDONLY | os.O_NONBLOCK)
+        os.close(lifeline)
+    os.set_inheritable(own, False)
+    fcntl.fcntl(own, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(own, _F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(own, fcntl.F_SETFL, fcntl.fcntl(own, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 def refuse(work: int, reason: str) -> NoReturn:
@@ -64,6 +71,8 @@ def main() -> None:
     """Run the instance until the server closes it."""
     setup = json.loads(sys.argv[1])
     end_with(setup["lifeline"])
+    for link in (setup["work"], setup["control"]):
+        os.set_inheritable(link, False)  # a program that the model starts would keep it open when this process ends
     if setup["path"] is not None:
         sys.path[:] = setup["path"]
     else:
