@@ -14,6 +14,7 @@ import uvicorn
 
 from naiad.errors import InternalError, UnavailableError
 from naiad_kit.frontends.addresses import bind_tcp
+from naiad_kit.frontends.bounded_connections import KEEP_ALIVE_SECONDS, BoundedConnections, usual_limits
 
 _SECOND = 1.0
 _NEVER = 86400.0
@@ -23,9 +24,6 @@ _ACCEPTED_PER_TURN = 16
 
 With one, 34 new clients a second were accepted while 2,000 clients were refused.
 """
-
-_KEEP_ALIVE = 75
-"""Seconds that an idle connection of an `EmbeddedListener` is kept: longer than the usual interval between requests."""
 
 
 def embedded_config(application: Callable[..., Awaitable[None]], **options: Any) -> uvicorn.Config:
@@ -176,7 +174,10 @@ class EmbeddedListener:
                 f"with --{name}-port (0 takes any free one) or another address with --{name}-address, or serve none "
                 f"with --allow-{name}=false"
             ) from error
-        listener = cls(EmbeddedServer(embedded_config(application, timeout_keep_alive=_KEEP_ALIVE)), listening)
+        connections = BoundedConnections(usual_limits())
+        watched = connections.watched(application)
+        config = embedded_config(watched, timeout_keep_alive=KEEP_ALIVE_SECONDS, http=connections.make)
+        listener = cls(EmbeddedServer(config), listening)
         await listener._server.open(listening)
         return listener
 
