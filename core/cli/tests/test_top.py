@@ -121,4 +121,6 @@ def test_metrics_that_are_not_there_are_named(capsys: pytest.CaptureFixture[str]
     status = main(["top", "--metrics-url", "http://127.0.0.1:9"])
 
     assert status == 1
-    assert "the metrics cannot be read: no answer from http://127.0.0.1:9" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "the metrics cannot be read: no answer from http://127.0.0.1:9" in message
+    assert message.endswith(", or name the address of its metrics with --metrics-url\n")

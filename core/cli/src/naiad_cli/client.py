@@ -91,12 +91,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A server at `url`; `timeout` in seconds bounds each wait for it, `headers` go with every request."""
+    """A server at `url`; `timeout` in seconds bounds each wait for it, `headers` go with every request.
+
+    `advice` is what to do where nothing answers.
+    """
 
     url: str = DEFAULT_URL
     timeout: float = 60.0
     headers: Mapping[str, str] = field(default_factory=dict)
     tls: ssl.SSLContext | None = None
+    advice: str = "start one with naiad serve DIR, or name another with --url"
 
     def get(self, *path: str) -> Answer:
         """GET the path whose parts these are. Raises NaiadError with the server's own words for any other status."""
@@ -156,7 +160,7 @@ class Client:
 
     def _unavailable(self, error: Exception) -> UnavailableError:
         cause = getattr(error, "reason", error)
-        advice = "start one with naiad serve DIR, or name another with --url"
+        advice = self.advice
         if isinstance(cause, ssl.SSLCertVerificationError):
             advice = "name the authority that signed its certificate with --ca-file FILE"
         return UnavailableError(f"no answer from {self.url}: {cause}; {advice}")

@@ -17,6 +17,7 @@ from naiad_cli.tables import add_json_option, drawn_table, print_json, print_tab
 from naiad_cli.top_figures import Counters, Figures, Version, figures_between, read_metrics
 
 _COLUMNS = ("Model", "Version", "State", "Req/s", "p50 ms", "p99 ms", "Batch", "Queue", "In flight", "Busy s", "Err/s")
+_ADVICE = "start one with naiad serve DIR, or name the address of its metrics with --metrics-url"
 _METRICS_PORT = 8002
 
 Rows = Mapping[Version, tuple[str, Figures | None]]
@@ -50,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the table until Ctrl-C, or once."""
     client = client_of(arguments)
     page = arguments.metrics_url or _metrics_url(arguments.url)
-    metrics = replace(client, url=page.rstrip("/").removesuffix("/metrics"))  # the log names the page with its path
+    address = page.rstrip("/").removesuffix("/metrics")  # the log names the page with its path
+    metrics = replace(client, url=address, advice=_ADVICE)
     looks = _looks(client, metrics, arguments.interval)
     if arguments.json:
         rows = next(looks)
@@ -101,7 +103,7 @@ def _read(metrics: Client) -> dict[Version, Counters]:
     try:
         return read_metrics(metrics.get("metrics").body.decode())
     except NaiadError as error:
-        raise type(error)(f"the metrics cannot be read: {error} (naiad top reads them from --metrics-url)") from error
+        raise type(error)(f"the metrics cannot be read: {error}") from error
 
 
 def _states(client: Client) -> dict[Version, str]:
