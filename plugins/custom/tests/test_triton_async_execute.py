@@ -128,6 +128,14 @@ def test_a_slow_reader_holds_back_its_own_task_alone(folder, batch_of):
     assert len(slow.wait_until_ended()) == 100
 
 
+def test_an_error_of_a_task_that_is_awaited_keeps_its_traceback(folder):
+    body, work = "await asyncio.gather(self.work())", "async def work(self):\n        raise LookupError('inside')"
+    folder.write_triton(body, "import asyncio", work, definition="async def")
+
+    with serve(folder.path) as client, pytest.raises(ModelFailedError, match=r"LookupError: inside \(model.py:8\)"):
+        client.infer(X=[1])
+
+
 def test_closing_an_instance_ends_what_runs_in_the_background(folder, batch_of):
     body = """
 requests[0].get_response_sender().send(response(1))

@@ -72,7 +72,7 @@ def _steps(coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
     error: BaseException | None = None
     while True:
         try:
-            awaited = steps.switch(outcome) if error is None else steps.throw(error)
+            awaited = steps.switch(outcome) if error is None else steps.throw(type(error), error, error.__traceback__)
         finally:
             outcome = error = None
         if steps.dead:
