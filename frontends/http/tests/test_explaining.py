@@ -29,6 +29,7 @@ def test_the_header_becomes_the_parameter(name):
     assert forwarded((name, b" 1 ")) == {"naiad_explain": "1"}
     assert forwarded((name, b"1"), (b"x-tenant", b"a"), pattern="^x-") == {"naiad_explain": "1", "x-tenant": "a"}
     assert forwarded((b"x-tenant", b"a")) == {}
+    assert forwarded((name, b"0")) == {}
 
 
 def test_a_request_says_when_it_had_come(make_context):

@@ -1,5 +1,7 @@
 """URLs and headers of requests to a model."""
 
+from hashlib import sha256
+
 import pytest
 
 from naiad.errors import InvalidArgumentError
@@ -7,6 +9,7 @@ from naiad_http.codec.request_head import RequestHead
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 from naiad_http.statuses import HttpError
+from naiad_kit.frontends.api_keys import ApiKeys
 
 
 def read(path, headers=(), pattern="", rules=()):
@@ -164,3 +167,20 @@ def test_the_caller_s_position_in_a_trace_is_read():
     request_head = RequestHeadReader("", Restrictions()).read(b"/v2/models/m/infer", headers)
 
     assert (request_head.traceparent, request_head.tracestate) == ("00-ab-cd-01", "a=1,b=2")
+
+
+@pytest.mark.parametrize(
+    ("headers", "forwarded"),
+    [
+        ({b"x-api-key": b"key", b"authorization": b"Bearer own"}, {"authorization": "Bearer own"}),
+        ({b"Authorization": b"bearer key", b"x-user": b"ada"}, {"x-user": "ada"}),
+        ({b"Authorization": b"Basic own", b"X-Api-Key": b"key"}, {"Authorization": "Basic own"}),
+    ],
+)
+def test_the_api_key_of_the_caller_is_not_forwarded_to_models(tmp_path, headers, forwarded):
+    file = tmp_path / "keys.toml"
+    file.write_text(f'[[key]]\nname = "app"\nsha256 = "{sha256(b"key").hexdigest()}"\n')
+    reader = RequestHeadReader(".*", Restrictions((), ApiKeys(str(file))))
+
+    assert reader.read(b"/v2/models/m/infer", tuple(headers.items())).forwarded == forwarded
+    assert len(read(b"/v2/models/m/infer", headers.items(), pattern=".*").forwarded) == 2

@@ -121,9 +121,13 @@ class Intake:
             return Caller(deadline, explained)
         texts = [(key, value) for key, value in context.invocation_metadata() or () if isinstance(value, str)]
         metadata = dict(texts)
-        forwarded = self._forwarding.of(texts) if self._forwarding.active else {}
+        forwarded = self._forwarding.of(self._to_forward(texts)) if self._forwarding.active else {}
         parent, state = metadata.get("traceparent", ""), metadata.get("tracestate", "")
         return Caller(deadline, {**forwarded, **explained}, parent, state, method)
+
+    def _to_forward(self, texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """The metadata that models may see."""
+        return texts
 
     async def decode(self, message: bytes) -> Decoded | None:
         """A message of COSTLY_BYTES or more, decoded on a thread, or its error; None when `read` can do it at once."""

@@ -6,6 +6,7 @@ from math import isfinite
 from urllib.parse import unquote
 
 from naiad.errors import InvalidArgumentError
+from naiad.extend import requests_stage
 from naiad_http.codec.request_head import RequestHead
 from naiad_http.restrictions import Restrictions
 from naiad_kit.explaining import EXPLAIN, EXPLAIN_HEADER
@@ -59,10 +60,13 @@ class RequestHeadReader:
         """The headers that become parameters. Heads are cached, so most requests do not come here."""
         parameters: dict[str, str] = {}
         if self._forward.active:
-            parameters = self._forward.of((name.decode("latin-1"), _text(value)) for name, value in headers)
-        explain = lowered.get(EXPLAIN_HEADER.encode())
-        if explain is not None:
-            parameters[EXPLAIN] = explain.decode("latin-1").strip()
+            secret = self._restrictions.credential_header(headers)
+            parameters = self._forward.of(
+                (name.decode("latin-1"), _text(value)) for name, value in headers if name.lower() != secret
+            )
+        explain = lowered.get(EXPLAIN_HEADER.encode(), b"").decode("latin-1").strip()
+        if requests_stage(explain):
+            parameters[EXPLAIN] = explain
         return parameters
 
 

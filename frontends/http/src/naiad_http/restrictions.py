@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from naiad_http.statuses import HttpError
-from naiad_kit.frontends.api_keys import ApiKeys, credential_of
+from naiad_kit.frontends.api_keys import ApiKeys, credential_header, credential_of
 from naiad_kit.frontends.restrictions import RestrictedApis
 
 
@@ -29,3 +29,9 @@ class Restrictions:
         required = self._apis.refusal(api, headers)
         if required:
             raise HttpError(403, f"This API is restricted, expecting header '{required}'")
+
+    def credential_header(self, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+        """The name in lower case of the header with the caller's API key, b"" for none or without API keys."""
+        if self._keys is None:
+            return b""
+        return credential_header((name.lower(), value) for name, value in headers)

@@ -149,14 +149,24 @@ def api_keys_of(server: ServerApi) -> ApiKeys | None:
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The SHA-256 of the key that a caller presents, b"" for none. The names in `headers` are in lower case."""
+    _, key = _presented(headers)
+    return b"" if key is None else sha256(key).digest()
+
+
+def credential_header(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The name of the header in which a caller presents its key, b"" for none: it is no business of models."""
+    return _presented(headers)[0]
+
+
+def _presented(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes | None]:
     for name, value in headers:
         if name == b"x-api-key":
-            return sha256(value.strip()).digest()
+            return name, value.strip()
         if name == b"authorization":
             scheme, _, key = value.strip().partition(b" ")
             if scheme.lower() == b"bearer" and key.strip():
-                return sha256(key.strip()).digest()
-    return b""
+                return name, key.strip()
+    return b"", None
 
 
 def read_key_file(path: str) -> KeyFile:
