@@ -149,5 +149,5 @@ def test_a_file_with_a_mistake_ends_the_start(start: Start, tmp_path: Path) -> N
 
     running = start(f"--api-keys={path}")
 
-    assert running.exit_status() == 1
+    assert running.exit_status() == 2
     assert f"--api-keys: {path}:1: key 'app' needs sha256" in running.log
