@@ -73,7 +73,7 @@ def test_a_module_that_chooses_its_device_gets_its_inputs_there(workbench):
     )
     served = workbench.load(CONFIG + TENSORS + "instance_group [{ kind: KIND_MODEL }]")
 
-    with pytest.raises(ModelFailedError, match=r"PyTorch execute failure: .*division by zero"):
+    with pytest.raises(ModelFailedError, match=r"PyTorch execute failure: .*division by zero \(model.py:\d+\)$"):
         served.execute(sent(1))
 
 

@@ -56,16 +56,21 @@ def describe_failure(error: BaseException) -> str:
     Of a group of errors, the first one is described too. Only the name of the file is in it, as callers read it who
     need not know where a server keeps its files.
     """
+    described = f"{describe_error(error)}{user_line(error)}"
+    if isinstance(error, BaseExceptionGroup):
+        return f"{described}; the first is {describe_failure(error.exceptions[0])}"
+    return described
+
+
+def user_line(error: BaseException) -> str:
+    """The last line of the user's code that led to an error, as ` (model.py:12)`; "" without one."""
     others = _folders_of_others()
     where, frames = "", error.__traceback__
     while frames is not None:
         if _is_user_code(frames, others):
             where = f" ({Path(frames.tb_frame.f_code.co_filename).name}:{frames.tb_lineno})"
         frames = frames.tb_next
-    described = f"{describe_error(error)}{where}"
-    if isinstance(error, BaseExceptionGroup):
-        return f"{described}; the first is {describe_failure(error.exceptions[0])}"
-    return described
+    return where
 
 
 def _is_user_code(frames: TracebackType, others: tuple[str, ...]) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 
 from naiad.backend import Answer, Batch, Reply
 from naiad.errors import ModelFailedError, NaiadError
+from naiad_config.user_code import from_user_code, user_line
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
@@ -23,7 +24,7 @@ def run_or_each_alone(
     """What `run` gives for the batch; when that fails, a reply or error for each of its requests, run alone.
 
     `describe_error` says in words what an exception of the framework means. Raises ModelFailedError, with the name of
-    the model and these words, for a batch of one request; a NaiadError stays as it is.
+    the model, these words and the line of the user's code, for a batch of one request; a NaiadError stays as it is.
     """
     try:
         return run(batch)
@@ -32,7 +33,7 @@ def run_or_each_alone(
             return run_each_alone(batch, run, model, describe_error)
         if isinstance(error, NaiadError):
             raise
-        raise _failure(error, model, describe_error) from error
+        raise _failure(error, model, describe_error) from from_user_code(error)
 
 
 def run_each_alone(
@@ -51,9 +52,9 @@ def _alone(
         return error
     except Exception as error:  # noqa: BLE001 - the errors of frameworks have no common class
         failure = _failure(error, model, describe_error)
-        failure.__cause__ = error
+        failure.__cause__ = from_user_code(error)
         return failure
 
 
 def _failure(error: Exception, model: str, describe_error: Callable[[Exception], str]) -> ModelFailedError:
-    return ModelFailedError(f"model '{model}': {describe_error(error)}")
+    return ModelFailedError(f"model '{model}': {describe_error(error)}{user_line(error)}")
