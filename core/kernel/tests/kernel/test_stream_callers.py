@@ -187,3 +187,19 @@ async def test_a_model_that_fails_to_take_note_of_an_end_harms_nothing_else(capl
     assert "a request was cancelled" in caplog.text
     assert [name for name, _ in acting.log] == ["b"]
     assert await driven.is_drained()
+
+
+async def test_a_model_learns_that_its_request_is_cancelled_before_the_calls_that_it_made_end() -> None:
+    driven = DrivenStreams(Ordered)
+    acting = Acting(driven)
+    acting.ask("a")
+    await turns()
+    order: list[str] = []
+    call = acting.calls["a"]
+    call.request.on_cancelled = partial(order.append, "model")
+    call.watch(partial(order.append, "calls"))
+
+    call.cancel()
+    driven.finish()
+
+    assert order == ["model", "calls"]

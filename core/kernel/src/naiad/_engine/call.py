@@ -123,8 +123,6 @@ class Call:
         request.cancelled = True
         if self.stream is not None:
             self.stream.release()
-        for watcher in self._watchers:
-            watcher()
         listener, request.on_cancelled = request.on_cancelled, None
         if listener is not None:
             try:
@@ -132,3 +130,5 @@ class Call:
             except BaseException as error:
                 raise_interrupt(error)
                 _logger.exception("model '%s' failed to take note that a request was cancelled", request.model_name)
+        for watcher in self._watchers:  # last: a model whose calls end finds that its request is cancelled
+            watcher()
