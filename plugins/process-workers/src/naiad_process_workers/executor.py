@@ -59,7 +59,9 @@ class Executions:
             self.cancelled_early.setdefault(number, set()).add(index)  # or the batch is over
             if len(self.cancelled_early) > _MOST_EARLY:
                 del self.cancelled_early[next(iter(self.cancelled_early))]
-            return
+            requests = self.requests.get(number)  # the batch may have come meanwhile, on the thread that executes it
+            if requests is None or requests[index].cancelled:
+                return
         _cancel(requests[index])
         self.make_room(number, index)
 
