@@ -1,10 +1,12 @@
 """The line of the user's code in the description of an error, and tracebacks that begin in that code."""
 
 import json
+import sys
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -84,6 +86,15 @@ def test_a_line_of_generated_code_or_of_a_package_is_not_the_users(file: str) ->
     names: dict[str, Any] = {}
     exec(compile("def broken():\n    1 / 0", file, "exec"), names)
     exec(compile("def outer(): broken()", "/models/model.py", "exec"), names)
+    assert describe_failure(raised_by(names["outer"])) == "ZeroDivisionError: division by zero (model.py:1)"
+
+
+def test_a_package_of_the_users_by_a_name_of_naiad_hides_no_file_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = ModuleType("naiad_helpers")
+    package.__path__ = ["/models/1/naiad_helpers"]
+    monkeypatch.setitem(sys.modules, "naiad_helpers", package)
+    names: dict[str, Any] = {}
+    exec(compile("def outer(): 1 / 0", "/models/1/model.py", "exec"), names)
     assert describe_failure(raised_by(names["outer"])) == "ZeroDivisionError: division by zero (model.py:1)"
 
 

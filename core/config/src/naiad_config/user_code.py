@@ -87,4 +87,4 @@ def _folders_of_others() -> tuple[str, ...]:
 def _folders_with(_imported: int) -> tuple[str, ...]:
     """Those folders while no other module is imported: a look at thousands of modules takes as long as a request."""
     ours = (module for name, module in list(sys.modules.items()) if name.startswith("naiad") and "." not in name)
-    return *_OF_PYTHON, *{f"{Path(folder).parent}/" for module in ours for folder in getattr(module, "__path__", ())}
+    return *_OF_PYTHON, *{f"{Path(folder)}/" for module in ours for folder in getattr(module, "__path__", ())}
