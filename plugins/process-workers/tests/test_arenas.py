@@ -4,12 +4,15 @@ import fcntl
 import gc
 import os
 import random
+import resource
 
 import numpy as np
 import pytest
 
 from naiad_process_workers.arenas import SMALLEST_ARENA, BlockAllocator, OwnArenas, ReadArenas
 from naiad_process_workers.frames import LinkBrokenError
+
+from .pair import connected
 
 
 def test_blocks_never_overlap_and_join_when_they_are_free() -> None:
@@ -112,6 +115,21 @@ def test_memory_that_can_shrink_is_refused() -> None:
         ReadArenas().open(1, 4096, descriptor)
     with pytest.raises(OSError, match="Bad file"):
         os.fstat(descriptor)
+
+
+def test_a_process_without_room_for_a_descriptor_says_so() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with connected() as (here, there):
+        here.memory.own.allocate(1, here, here.announce)
+        here.flush()
+        free = os.dup(0)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+        try:
+            with pytest.raises(LinkBrokenError, match="ulimit -n"):
+                there.receive()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_an_arena_is_sealed() -> None:

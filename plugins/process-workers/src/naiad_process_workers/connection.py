@@ -206,8 +206,10 @@ class Connection:
         descriptors = _descriptors(ancillary) if ancillary else ()
         if descriptors:
             self._held.update(descriptors)
-        if flags & _TRUNCATED or len(self._held) > _MOST_HELD:
-            raise LinkBrokenError("descriptors were lost, or came without frames")
+        if flags & _TRUNCATED:
+            raise LinkBrokenError("the process that reads it has as many files open as it may; raise ulimit -n")
+        if len(self._held) > _MOST_HELD:
+            raise LinkBrokenError("descriptors came without frames")
         if not count:
             raise LinkClosedError("end of file")
         frames = self._reader.feed(bytes(self._bytes[:count]), descriptors)
