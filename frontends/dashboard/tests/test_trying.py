@@ -174,5 +174,26 @@ def test_an_input_that_is_no_object_is_not_an_unknown_one(server):
     assert json.loads(body)["error"].startswith("input 'INPUT' of a trial is a JSON object")
 
 
+def test_a_client_that_leaves_within_its_form_is_no_failure_of_the_dashboard(server, caplog):
+    pieces = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"naiad-dashboard", b"1")]
+    scope = {"type": "http", "method": "POST", "path": f"{PATH}/trial", "query_string": b"", "headers": headers}
+    sent = []
+
+    async def run(_server):
+        async def receive():
+            return pieces.pop(0)
+
+        async def send(message):
+            sent.append(message)
+
+        await server.frontend._dashboard.application(scope, receive, send)
+
+    server.client.wait_for(run)
+
+    assert sent[0]["status"] == 499
+    assert "the dashboard failed" not in caplog.text
+
+
 def test_an_unknown_model_is_not_there(server):
     assert server.ask("/models/none/versions/1/trial", "POST", trial(), **OWN)[0] == 404

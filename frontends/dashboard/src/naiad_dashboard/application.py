@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.applications import Starlette
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -39,6 +39,7 @@ _logger = logging.getLogger("naiad")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 _OVERVIEW = ("metadata", "statistics")
+_CLIENT_CLOSED = 499
 
 
 class _VersionConvertor(IntegerConvertor):
@@ -134,6 +135,8 @@ class Dashboard:
                 return _refused(_status(error), str(error))
             except HTTPException:
                 raise
+            except ClientDisconnect:  # there is no reader of this answer
+                return _refused(_CLIENT_CLOSED, "the client left before its request was complete")
             except Exception:
                 _logger.exception("the dashboard failed at '%s'", request.url.path)
                 return _refused(500, "the dashboard failed; the server's log says why")
