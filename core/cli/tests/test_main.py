@@ -75,3 +75,12 @@ def test_a_mistake_is_one_sentence_and_a_status(
 
     assert status == expected
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["-1", "0", "nan", "inf", "1e300", "soon"])
+def test_a_timeout_that_sockets_do_not_take_is_a_mistake(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["infer", "m", "--input=x=1", f"--timeout={text}"])
+
+    assert ended.value.code == 2
+    assert f"'{text}' is not a number of seconds above 0" in capsys.readouterr().err

@@ -18,6 +18,9 @@ from naiad_kit.explaining import EXPLAIN
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 
+_LONGEST = 1e7
+"""Seconds; longer timeouts overflow in sockets."""
+
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
     """Add the command `infer`."""
@@ -44,8 +47,19 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     parser.add_argument("--stream", action="store_true", help="print each response of the model as it comes")
     add_json_option(parser)
     parser.add_argument("--id", default="", help="the request's id")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECS", help="how long to wait (default: 60)")
+    parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="SECS", help="how long to wait (default: 60)")
     parser.set_defaults(run=run)
+
+
+def _seconds(text: str) -> float:
+    """A time to wait. Raises ArgumentTypeError for one that sockets do not take."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= _LONGEST:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0, and at most {_LONGEST:.0f}")
+    return seconds
 
 
 def run(arguments: argparse.Namespace) -> int:
