@@ -45,6 +45,12 @@ def test_the_port_that_kubernetes_sets_for_a_service_is_not_ours() -> None:
     assert values == {}
 
 
+def test_a_byte_order_mark_in_front_of_the_file_is_no_mistake(tmp_path: Path) -> None:
+    path = options_file(tmp_path, "\ufeffstrict = false\n")
+
+    assert sourced_values((STRICT,), OPTIONS, {"options": path}, {}) == {"strict": False}
+
+
 def test_options_of_another_command_in_the_file_are_known_and_not_taken(tmp_path: Path) -> None:
     path = options_file(tmp_path, "http-port = 1\nstrict = false\n")
 

@@ -92,7 +92,7 @@ def _from_variables(options: Sequence[Option], environment: Mapping[str, str]) -
 
 def _from_file(path: Path, options: Sequence[Option], source: str) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # editors of Windows put a byte order mark in front
         document = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
