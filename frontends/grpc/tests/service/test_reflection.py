@@ -55,9 +55,17 @@ def test_services_files_and_symbols_are_reported(package):
     assert extensions.all_extension_numbers_response.base_type_name == "inference.ModelConfig"
 
 
+def test_the_file_of_a_method_is_that_of_its_service():
+    (by_method,) = answers("grpc.reflection.v1", {"file_containing_symbol": "grpc.health.v1.Health.Check"})
+
+    assert files(by_method) == ["grpc/health/v1/health.proto"]
+
+
 @pytest.mark.parametrize(
     "request_",
     [
+        {"file_containing_symbol": "grpc.health.v1.Health.Dream"},
+        {"file_containing_symbol": "dream.Service.Method"},
         {"file_by_filename": "dream.proto"},
         {"file_containing_symbol": "dream.Service"},
         {"all_extension_numbers_of_type": "dream.Message"},

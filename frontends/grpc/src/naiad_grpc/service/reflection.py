@@ -50,12 +50,23 @@ class _Reflection:
         elif kind == "file_by_filename":
             _add_files(response, pool().FindFileByName(request.file_by_filename))
         elif kind == "file_containing_symbol":
-            _add_files(response, pool().FindFileContainingSymbol(request.file_containing_symbol))
+            _add_files(response, _file_of(request.file_containing_symbol))
         elif kind == "all_extension_numbers_of_type":  # none of our messages has any
             message = pool().FindMessageTypeByName(request.all_extension_numbers_of_type)
             response.all_extension_numbers_response.base_type_name = message.full_name
         else:
             raise KeyError(kind)
+
+
+def _file_of(symbol: str) -> FileDescriptor:
+    """The file that declares a symbol, `package.service.method` too, which the pool does not find. Raises KeyError."""
+    descriptors = pool()
+    service, _, method = symbol.rpartition(".")
+    try:
+        file: FileDescriptor = descriptors.FindFileContainingSymbol(symbol)
+    except KeyError:
+        file = descriptors.FindServiceByName(service).methods_by_name[method].containing_service.file
+    return file
 
 
 def _add_files(response: Any, file: FileDescriptor) -> None:
