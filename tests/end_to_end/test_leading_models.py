@@ -82,3 +82,44 @@ def test_a_signal_stops_the_server_while_one_leads_and_while_one_hangs(
     assert running.infer("quick", WAITS, headers={"Request-Timeout": "0.1"}).status == 504
     running.terminate()
     assert running.exit_status() == 1
+
+
+SENDS = """
+import sys
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    @staticmethod
+    def auto_complete_config(config):
+        config.add_input({"name": "x", "data_type": "TYPE_FP32", "dims": [-1]})
+        config.add_output({"name": "y", "data_type": "TYPE_FP32", "dims": [-1]})
+        return config
+
+    def execute(self, requests):
+        names, frame = [], sys._getframe()
+        while frame is not None:
+            names.append(frame.f_code.co_name)
+            frame = frame.f_back
+        leads = pb_utils.Tensor("y", np.float32(["_execute_some" in names]))
+        for request in requests:
+            sender = request.get_response_sender()
+            sender.send(pb_utils.InferenceResponse([leads]), flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        raise ValueError("too late")
+"""
+
+
+def test_one_that_raises_after_it_has_answered_has_answered(start: Start, repository: Path) -> None:
+    models.write(repository, "sends", SENDS)
+    running = start()
+
+    answers = []
+    for _ in range(3000):
+        answers.append(running.infer("sends", 1.0))
+        if answers[-1].status != 200 or answers[-1].document["outputs"][0]["data"] == [1.0]:
+            break
+
+    assert [answer.status for answer in answers] == [200] * len(answers)
+    assert answers[-1].document["outputs"][0]["data"] == [1.0]

@@ -44,6 +44,18 @@ async def test_it_may_send_its_one_response(
     assert counted.success.count + counted.fail.count == counted.execution_count == 2
 
 
+@pytest.mark.parametrize("config", [FLOATS, ON_LOOP], ids=["thread", "event loop"])
+async def test_a_response_that_was_sent_comes_before_the_error_that_follows(tmp_path: Path, config: str) -> None:
+    def execute(batch: Batch) -> Answer:
+        batch.sender(0).send(reply(1), final=True)
+        raise ValueError("too late")
+
+    async with serving(tmp_path, execute, config, plugins=[naiad_loop_handoff]) as server:
+        answers = [await answers_of(server) for _ in range(100)]
+
+    assert answers == [[([1.0],)]] * 100
+
+
 async def test_it_may_send_later_from_the_loop_or_from_another_thread(tmp_path: Path) -> None:
     senders: list[Sender] = []
 
