@@ -102,7 +102,7 @@ def test_of_an_error_in_another_process_the_traceback_there_is_logged() -> None:
     error = ValueError("no luck")
     error.__cause__ = RemoteTraceback("Traceback (most recent call last):\nValueError: no luck")
     logged = "".join(traceback.format_exception(from_user_code(error)))
-    assert logged == ("In the model's own process: \nTraceback (most recent call last):\nValueError: no luck\n")
+    assert logged == ("In the model's own process: Traceback (most recent call last):\nValueError: no luck\n")
 
 
 def test_no_error_of_a_group_keeps_its_traceback(error: BaseException) -> None:

@@ -22,7 +22,7 @@ class RemoteTraceback(Exception):  # noqa: N818 - it stands for the error, whose
     __module__, __qualname__ = "builtins", "In the model's own process"
 
     def __str__(self) -> str:
-        return f"\n{self.args[0]}"
+        return str(self.args[0])
 
 
 def from_user_code(error: BaseException) -> BaseException:
