@@ -107,7 +107,8 @@ class TritonPythonModel:
         for request in requests:
             sender = request.get_response_sender()
             sender.send(pb_utils.InferenceResponse([leads]), flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
-        raise ValueError("too late")
+        if "_execute_some" in names:
+            raise ValueError("too late")
 """
 
 
@@ -115,11 +116,10 @@ def test_one_that_raises_after_it_has_answered_has_answered(start: Start, reposi
     models.write(repository, "sends", SENDS)
     running = start()
 
-    answers = []
-    for _ in range(3000):
-        answers.append(running.infer("sends", 1.0))
-        if answers[-1].status != 200 or answers[-1].document["outputs"][0]["data"] == [1.0]:
-            break
+    def leads() -> bool:
+        answer = running.infer("sends", 1.0)
+        assert answer.status == 200, answer.body
+        led: bool = answer.document["outputs"][0]["data"] == [1.0]
+        return led
 
-    assert [answer.status for answer in answers] == [200] * len(answers)
-    assert answers[-1].document["outputs"][0]["data"] == [1.0]
+    until(leads)

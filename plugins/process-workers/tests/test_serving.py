@@ -150,7 +150,7 @@ def test_what_a_model_raises_at_its_end_is_logged_as_a_traceback_of_its_own_code
     assert reason == "instance 'm_0' is not ready: is_ready() raised OSError: away (model.py:9)"
     (record,) = [each for each in caplog.records if each.getMessage() == "closing instance 'm_0' failed"]
     assert record.exc_text is not None
-    _, _, first, *_ = record.exc_text.splitlines()
+    _, first, *_ = record.exc_text.splitlines()
     assert first.endswith("line 12, in finalize")
 
 
