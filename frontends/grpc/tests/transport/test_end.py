@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 import grpc
 import pytest
 
+from naiad_testing.loops import until
+
 from ..http2.conftest import DATA, END, PREFACE, SETTINGS, WINDOW, frame, frames_in, number, setting
 from .conftest import LARGE, Calls, Served, answer, head
 
@@ -132,9 +134,8 @@ async def silent_client(served, *frames):
         writer.transport.abort()
 
 
-async def until_in_flight(served, channel, count):
-    while served.listener.calls_in_flight < count:
-        await answer(channel, "alive")
+async def until_in_flight(served, count):
+    await until(lambda: served.listener.calls_in_flight >= count)
 
 
 @pytest.mark.parametrize("content", [b"", frame(DATA, 0, 1, HALF_A_MESSAGE)], ids=["nothing", "half a message"])
@@ -142,10 +143,9 @@ def test_a_stream_whose_client_keeps_silent_does_not_hold_up_the_end(run, conten
     async def main():
         async with (
             Served(Calls()) as served,
-            served.channel() as channel,
             silent_client(served, head(1, "/t/stream"), content),
         ):
-            await until_in_flight(served, channel, 1)
+            await until_in_flight(served, 1)
             started = asyncio.get_running_loop().time()
             await served.listener.stop(30)
             return _since(started)
@@ -155,10 +155,10 @@ def test_a_stream_whose_client_keeps_silent_does_not_hold_up_the_end(run, conten
 
 def test_a_request_that_has_come_in_part_may_be_completed(run):
     async def main():
-        async with Served(Calls()) as served, served.channel() as channel:
+        async with Served(Calls()) as served:
             reader, writer = await asyncio.open_connection(*served.target.rsplit(":", 1))
             writer.write(PREFACE + frame(SETTINGS, 0, 0) + head(1, "/t/echo") + frame(DATA, 0, 1, HALF_A_MESSAGE))
-            await until_in_flight(served, channel, 1)
+            await until_in_flight(served, 1)
             stopping = asyncio.ensure_future(served.listener.stop(30))
             await until_refused(channel)
             writer.write(frame(DATA, END, 1, bytes(50)))
@@ -195,7 +195,7 @@ def test_the_log_names_the_calls_that_are_cut_off(run, caplog):
             await calls.entered.wait()
             parts = [head(1, "/t/echo"), head(3, "/t/echo"), frame(DATA, 0, 3, HALF_A_MESSAGE)]
             async with silent_client(served, *parts):
-                await until_in_flight(served, channel, 3)
+                await until_in_flight(served, 3)
                 await served.listener.stop(0.25)
             await waiting
 
