@@ -155,7 +155,7 @@ def test_a_stream_whose_client_keeps_silent_does_not_hold_up_the_end(run, conten
 
 def test_a_request_that_has_come_in_part_may_be_completed(run):
     async def main():
-        async with Served(Calls()) as served:
+        async with Served(Calls()) as served, served.channel() as channel:
             reader, writer = await asyncio.open_connection(*served.target.rsplit(":", 1))
             writer.write(PREFACE + frame(SETTINGS, 0, 0) + head(1, "/t/echo") + frame(DATA, 0, 1, HALF_A_MESSAGE))
             await until_in_flight(served, 1)
