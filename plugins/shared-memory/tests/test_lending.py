@@ -331,3 +331,23 @@ def test_a_handler_that_was_put_in_front_is_overtaken_at_the_next_mapping():
     )
 
     assert (done.returncode, done.stdout) == (0, "0 True\n"), done.stderr
+
+
+def test_a_thread_whose_stack_for_signals_is_of_no_use_goes_on():
+    done = run(
+        PRELUDE
+        + """
+    class Stack(ctypes.Structure):
+        _fields_ = [("begin", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
+
+    libc = ctypes.CDLL(None)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    begin = libc.mmap(None, 65536, mmap.PROT_READ, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    assert libc.sigaltstack(ctypes.byref(Stack(begin, 0, 65536)), None) == 0
+    file.truncate(0)
+    print(mapping.view[0], mapping.is_torn)
+    """
+    )
+
+    assert (done.returncode, done.stdout) == (0, "0 True\n"), done.stderr

@@ -75,7 +75,9 @@ int naiad_guard_install(void) {
     before = now;
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_sigbus;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    /* without SA_ONSTACK: a thread's stack for signals may be too small for its registers (AVX-512, AMX), which is the end
+       of the process, and what is covered is never the stack itself */
+    ours.sa_flags = SA_SIGINFO;
     sigemptyset(&ours.sa_mask);
     return !sigaction(SIGBUS, &ours, NULL);
 }
