@@ -37,13 +37,10 @@ class EventLoopWorker(InstanceWorker[ItemT]):
         self.loop.call_soon(self._make)
 
     def hand_back(self, item: ItemT) -> None:
-        """The batch was executed: take it back at once, unless that comes from amid other work of the event loop.
-
-        One that streams comes back after its responses, which the event loop takes over in its next round.
-        """
+        """The batch was executed: take it back at once, unless that comes from amid other work of the event loop."""
         if not on_event_loop(self.loop):  # the future of an instance that answers later
             super().hand_back(item)
-        elif self._current is item and not item.batch.streams:
+        elif self._current is item:
             self.arrived(item)
         else:  # who sets such a future may be in the middle of a decision of the queue
             self.loop.call_soon(self.arrived, item)

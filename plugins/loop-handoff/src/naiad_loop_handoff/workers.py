@@ -108,12 +108,9 @@ class HandoffWorker(RunnerWorker[ItemT]):
         self._cost.bar(monotonic())
 
     def hand_back(self, item: ItemT) -> None:
-        """The batch was executed: the leader takes it back itself as soon as the instance has returned.
-
-        One that streams comes back after its responses, which the event loop takes over in its next round.
-        """
+        """The batch was executed: the leader takes it back itself as soon as the instance has returned."""
         executed = self._executed
-        if executed is not None and not item.batch.streams and threading.get_ident() == self._thread:
+        if executed is not None and threading.get_ident() == self._thread:
             executed.append(item)
         else:
             super().hand_back(item)

@@ -105,11 +105,8 @@ class ProcessWorker(InstanceWorker[ItemT]):
             self._inbox.put(None)
 
     def hand_back(self, item: ItemT) -> None:
-        """The batch was executed: take it back at once where that comes from the process.
-
-        One that streams comes back after its responses, which the event loop takes over in its next round.
-        """
-        if self._is_reading and not item.batch.streams and on_event_loop(self.loop):
+        """The batch was executed: take it back at once where that comes from the process."""
+        if self._is_reading and on_event_loop(self.loop):
             self.arrived(item)
         else:
             super().hand_back(item)

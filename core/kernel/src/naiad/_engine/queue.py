@@ -245,10 +245,9 @@ class ModelQueue:
             self._settle_execution(execution)
         finally:
             self._delivery.answer(execution)
-        following = execution.following
-        if following is not None:
-            following.error, following.started_ns = execution.error, execution.done_ns
-            following.done_ns = execution.done_ns
+        if (following := execution.following) is not None:
+            following.error = execution.error
+            following.started_ns = following.done_ns = execution.done_ns
             self.lost(following)
 
     def take_back(self, call: Call) -> None:
@@ -396,6 +395,9 @@ class ModelQueue:
     # Settling
 
     def _settle_execution(self, execution: Execution) -> None:
+        for call in execution.calls if execution.error is not None else ():
+            if call.stream is not None:  # what was sent comes before the error
+                call.stream.flush()
         if self.codec is not None:
             self._take_back_batch(self.codec, execution)
         tickets = execution.tickets

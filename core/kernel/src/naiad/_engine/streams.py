@@ -181,13 +181,13 @@ class ResponseStream:
 
     def _schedule_flush(self) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._flush)
+            self._loop.call_soon_threadsafe(self.flush)
         except RuntimeError:  # the loop is closed: nobody waits for a response any more
             _logger.debug("model '%s' sent a response after its event loop had ended", self._reader.model)
 
-    def _flush(self) -> None:
-        self._flush_scheduled = False  # before the outbox is emptied: a later response schedules a flush again
-        self._size = 0
+    def flush(self) -> None:
+        """Take over all that was sent."""
+        self._flush_scheduled, self._size = False, 0  # before it is empty: a later response schedules a flush again
         sent = [self._outbox.popleft() for _ in range(len(self._outbox))]
         try:
             self._taken(self, sent)
