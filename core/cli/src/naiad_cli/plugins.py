@@ -1,7 +1,7 @@
 """`naiad plugins`: lists the installed plugins, what each offers, and why one was skipped."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from naiad import PluginRegistry
@@ -35,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def documents(registry: PluginRegistry) -> Iterator[dict[str, Any]]:
     """Each plugin for programs: `skipped` is the reason, "" for one that is used; options are among its offers."""
+    commands = _commands()
     for report in registry.plugins:
         yield {
             "name": report.name,
@@ -46,13 +47,14 @@ def documents(registry: PluginRegistry) -> Iterator[dict[str, Any]]:
                     {"kind": offer.kind, "name": offer.name, "framework": installed_framework(offer.framework)}
                     for offer in report.contributions
                 ),
-                *({"kind": _COMMAND, "name": name, "framework": ""} for name in _commands(report.distribution)),
+                *({"kind": _COMMAND, "name": name, "framework": ""} for name in commands.get(report.distribution, ())),
             ],
         }
 
 
 def rows(registry: PluginRegistry) -> Iterator[tuple[str, ...]]:
     """The name, distribution, kinds and offers of each plugin: each offer once, commands too, and no options."""
+    commands = _commands()
     for report in registry.plugins:
         distribution = f"{report.distribution} {report.version}"
         if report.skipped:
@@ -64,15 +66,18 @@ def rows(registry: PluginRegistry) -> Iterator[tuple[str, ...]]:
             if offer.kind != "options"
         ]
         kinds = [kind for kind in report.kinds if kind != "options"]
-        commands = _commands(report.distribution)
-        if commands:
-            kinds, offers = [*kinds, _COMMAND], [*offers, *commands]
+        own = commands.get(report.distribution, ())
+        if own:
+            kinds, offers = [*kinds, _COMMAND], [*offers, *own]
         yield report.name, distribution, ", ".join(kinds), ", ".join(dict.fromkeys(offers))
 
 
-def _commands(distribution: str) -> list[str]:
-    """The names of a distribution's commands of `naiad`."""
-    return [name for name, command in extra_commands(()).items() if command.distribution == distribution]
+def _commands() -> Mapping[str, Sequence[str]]:
+    """The names of the commands of `naiad` that other distributions bring, by distribution."""
+    names: dict[str, list[str]] = {}
+    for name, command in extra_commands(()).items():
+        names.setdefault(command.distribution, []).append(name)
+    return names
 
 
 def describe_framework(names: Sequence[str], install: str) -> str:
