@@ -4,6 +4,7 @@ Everything that Naiad logs goes through the logger `naiad`; what concerns one mo
 records carry `model`, `version` and `request_id` where these are known.
 """
 
+import json
 import logging
 import os
 import sys
@@ -160,7 +161,7 @@ class JsonFormatter(logging.Formatter):
         if hasattr(record, LINES):
             return record.getMessage()
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        line = {
+        line: dict[str, Any] = {
             "time": f"{moment}.{int(record.created % 1 * 1e6):06d}Z",
             "level": record.levelname,
             "logger": record.name,
@@ -169,7 +170,7 @@ class JsonFormatter(logging.Formatter):
         line |= {key: str(getattr(record, key)) for key in _CONTEXT if getattr(record, key, "")}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return "{" + ", ".join(f"{quoted(key)}: {quoted(text)}" for key, text in line.items()) + "}"
+        return without_controls(json.dumps(line, ensure_ascii=False))
 
 
 def _letter(level: int) -> str:
