@@ -3,7 +3,6 @@
 import argparse
 import http.client
 import json
-import re
 import ssl
 import urllib.error
 import urllib.parse
@@ -16,11 +15,9 @@ from typing import Any
 from naiad.errors import NaiadError, NotFoundError, UnavailableError, UnsupportedError
 from naiad_cli.option_sources import from_variable
 from naiad_cli.parser import UsageError
+from naiad_kit.frontends.restrictions import HEADER_NAME
 
 DEFAULT_URL = "http://localhost:8000"
-
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""The name of a header: a token of RFC 9110, section 5.6.2."""
 
 _FAILURES: Mapping[int, type[NaiadError]] = {
     HTTPStatus.NOT_FOUND: NotFoundError,
@@ -68,7 +65,7 @@ def _headers(lines: Sequence[str]) -> dict[str, str]:
     headers = {}
     for line in filter(str.strip, lines):
         name, colon, value = line.partition(":")
-        if not colon or not _NAME.fullmatch(name.strip()) or not value.isprintable():
+        if not colon or not HEADER_NAME.fullmatch(name.strip()) or not value.isprintable():
             raise UsageError(f"--header '{name}' is not a header; write --header 'Authorization: Bearer KEY'")
         headers[name.strip()] = value.strip()
     return headers

@@ -20,8 +20,8 @@ APIS = (
 )
 """The names of the groups of calls that can be restricted."""
 
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""A name of a header (RFC 9110 section 5.1)."""
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""The name of a header: a token of RFC 9110, section 5.6.2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class RestrictedApis:
                 "write the secret behind '='"
             )
         message = self._prefix + header.strip()
-        if _HEADER_NAME.fullmatch(message) is None:
+        if HEADER_NAME.fullmatch(message) is None:
             raise InvalidArgumentError(
                 f"{self._option}: '{rule}' names the header '{header.strip()}', which no client can send; use letters, "
                 "digits and '-'"
