@@ -6,9 +6,10 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from naiad.backend import Answer, Batch, Reply
+from naiad.backend import Answer, Batch
 from naiad.batch import Sender
 from naiad.errors import NaiadError, WorkerDiedError
+from naiad_kit.senders import NullSender
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError, broken
@@ -170,7 +171,7 @@ class ProcessInstance:
         except NaiadError as error:
             room = sender.post(error, final=True)
             if not final:  # the process knows nothing of that, and goes on
-                self._senders[number, index] = EndedSender()
+                self._senders[number, index] = NullSender()
                 self.process.control.cancelled(number, index)
         if final:
             del self._senders[number, index]
@@ -195,22 +196,6 @@ class ProcessInstance:
         except LinkClosedError:
             if not self._attached:
                 raise
-
-
-class EndedSender:
-    """The sender of a request that has ended here: takes what the process sends until it learns of that."""
-
-    def send(self, reply: Reply | NaiadError | None, final: bool = False) -> bool:
-        """Send nothing; nobody wants it."""
-        return False
-
-    def post(self, reply: Reply | NaiadError | None, final: bool = False) -> "Future[None] | None":
-        """Send nothing."""
-        return None
-
-    def is_cancelled(self) -> bool:
-        """Nobody wants further responses."""
-        return True
 
 
 class PendingAnswer(Future[Answer]):

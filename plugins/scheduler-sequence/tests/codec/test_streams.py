@@ -3,8 +3,8 @@
 import pytest
 
 from naiad.errors import ModelFailedError
+from naiad_kit.senders import NullSender
 from naiad_kit.sequences import Row
-from naiad_scheduler_sequence.codec.rows import NullSender
 from naiad_testing.loops import turns
 
 from .driven import SUM, Drive, config_of, reply, sent

@@ -9,10 +9,11 @@ from naiad.batch import Sender
 from naiad.codec import CodecQueue, Execution, QueuedRequest
 from naiad.scheduler import Dispatch
 from naiad.types import Request
+from naiad_kit.senders import NullSender
 from naiad_kit.sequences import Row
 from naiad_scheduler_sequence.codec.answers import RowReader, SequenceAnswers
 from naiad_scheduler_sequence.codec.live import LiveSequences
-from naiad_scheduler_sequence.codec.rows import BatchRow, LiveSequence, NullSender, SequenceBatch
+from naiad_scheduler_sequence.codec.rows import BatchRow, LiveSequence, SequenceBatch
 
 _VACANT = Row(0)
 _values = attrgetter(*(field.name for field in fields(Request)))

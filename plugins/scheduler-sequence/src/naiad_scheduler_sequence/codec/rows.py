@@ -4,10 +4,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
-from naiad.backend import Reply
 from naiad.batch import Batch, Sender
 from naiad.codec import QueuedRequest
-from naiad.errors import InternalError, NaiadError
+from naiad.errors import InternalError
 from naiad.types import Request
 from naiad_tensors.ragged import BatchLayout
 from naiad_tensors.tensors import Tensor
@@ -104,21 +103,6 @@ class SequenceBatch(Batch):
     def alone(self, index: int) -> Batch:
         """A batch of one of the rows alone; it has no senders."""
         return SequenceBatch([self.rows[index]], [self.requests[index]], self._states, no_sender, {}, self.layout)
-
-
-class NullSender:
-    """Drops the responses of a vacant row."""
-
-    def send(self, reply: Reply | NaiadError | None, final: bool = False) -> bool:
-        """No caller awaits it."""
-        return False
-
-    def post(self, reply: Reply | NaiadError | None, final: bool = False) -> None:
-        """There is always room for what is dropped."""
-
-    def is_cancelled(self) -> bool:
-        """No caller awaits a response."""
-        return True
 
 
 def no_sender(_index: int) -> Sender:
