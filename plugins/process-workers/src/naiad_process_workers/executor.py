@@ -2,7 +2,6 @@
 
 import logging
 import os
-import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -14,16 +13,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 from naiad.backend import Answer, Batch, Instance
-from naiad.errors import InternalError, NaiadError
+from naiad.errors import InternalError
 from naiad.types import Request
-from naiad_config.user_code import foreign_cause, from_user_code
+from naiad_config.user_code import from_user_code
 from naiad_kit.busy_wait import BusyWait
 from naiad_kit.sequences import SequenceEndReason, notify_end
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, Memory
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
 from naiad_process_workers.messages import MANY_STRINGS, Kind, batch_in, put_answer
-from naiad_process_workers.remote_errors import put_error
+from naiad_process_workers.remote_errors import put_failure
 from naiad_process_workers.remote_senders import RemoteSender, SenderState
 
 _logger = logging.getLogger("naiad.model")
@@ -160,9 +159,7 @@ class Executor:
     def failure(self, error: BaseException) -> bytes:
         """The body of a frame with that error."""
         encoder = Encoder(self.work)
-        cause = None if isinstance(error, NaiadError) and error.logged else foreign_cause(error)
-        trace = "" if cause is None else "".join(traceback.format_exception(cause))
-        put_error(encoder, error, trace.rstrip())
+        put_failure(encoder, error)
         return encoder.body()
 
     def _execute(self, frame: Frame) -> "_Answer | None":

@@ -1,11 +1,12 @@
 """Errors in messages: those of Naiad keep their class, exceptions of a model their name and traceback."""
 
 from dataclasses import astuple
+from traceback import format_exception
 from typing import Any
 
 from naiad import errors
 from naiad.errors import ConfigError, InternalError, NaiadError, Problem, UnavailableError
-from naiad_config.user_code import RemoteTraceback, describe_failure
+from naiad_config.user_code import RemoteTraceback, describe_failure, foreign_cause
 from naiad_process_workers.codec import Decoder, Encoder
 
 
@@ -21,6 +22,12 @@ def put_error(encoder: Encoder, error: BaseException, traceback: str = "") -> No
     if isinstance(error, ConfigError):
         detail = [astuple(problem) for problem in error.problems]
     encoder.value([_class_of(error) if known else "", text, type(error).__name__, traceback, detail])
+
+
+def put_failure(encoder: Encoder, error: BaseException) -> None:
+    """Write what a model has raised, with its traceback unless the log has it."""
+    cause = None if isinstance(error, NaiadError) and error.logged else foreign_cause(error)
+    put_error(encoder, error, "" if cause is None else "".join(format_exception(cause)).rstrip())
 
 
 def error_in(decoder: Decoder) -> Exception:

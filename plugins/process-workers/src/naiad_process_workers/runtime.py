@@ -12,7 +12,6 @@ import os
 import socket
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -34,7 +33,7 @@ from naiad_process_workers.executor import Executions, Executor
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
 from naiad_process_workers.messages import ENDED_BY_MODEL, LINK_LOST, Kind
 from naiad_process_workers.priority import LoadPriority, is_large, lower_for_good
-from naiad_process_workers.remote_errors import put_error
+from naiad_process_workers.remote_errors import put_failure
 from naiad_process_workers.remote_services import Caller, RemoteCalls, RemoteLog, RemoteMetrics
 from naiad_tensors.ragged import layout_of
 
@@ -223,7 +222,7 @@ def _die(work: Connection, error: BaseException) -> NoReturn:
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     encoder = Encoder(work)
-    put_error(encoder, error, "".join(traceback.format_exception(from_user_code(error))).rstrip())
+    put_failure(encoder, error)
     with suppress(LinkClosedError):
         work.send(Kind.DYING, 0, encoder.body())
     _exit(code)
