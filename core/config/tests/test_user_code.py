@@ -108,3 +108,8 @@ def test_of_an_error_in_another_process_the_traceback_there_is_logged() -> None:
 def test_no_error_of_a_group_keeps_its_traceback(error: BaseException) -> None:
     drop_tracebacks(BaseExceptionGroup("unhandled errors", [BaseExceptionGroup("inner", [error])]))
     assert functions_of(error) == []
+
+
+def test_a_syntax_error_of_the_users_file_has_no_frames_as_its_text_has_the_line() -> None:
+    error = raised_by(compile, "def", "model.py", "exec")
+    assert functions_of(from_user_code(error)) == []

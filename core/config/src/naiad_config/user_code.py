@@ -12,12 +12,16 @@ from types import TracebackType
 
 from naiad_config.errors import NaiadError, describe_error
 
-_OF_PYTHON = tuple(f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_OF_PYTHON = ("<", *(f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")))
+"""How the names of files begin that are Python's, or of generated code (`<string>`)."""
 _PACKAGES = ("/site-packages/", "/dist-packages/")
 
 
 class RemoteTraceback(Exception):  # noqa: N818 - it stands for the error, whose text is its last line
-    """The traceback of an error in a process of a model's own, as its cause here. A log shows its `__qualname__`."""
+    """The traceback of an error that was raised in a model's own process: the cause of the error that is raised here.
+
+    A log has the name of a class in front of its text, so this class has one that says where.
+    """
 
     __module__, __qualname__ = "builtins", "In the model's own process"
 
@@ -28,7 +32,7 @@ class RemoteTraceback(Exception):  # noqa: N818 - it stands for the error, whose
 def from_user_code(error: BaseException) -> BaseException:
     """What to log of that error: itself, its traceback from the first frame of the user's code on, or RemoteTraceback.
 
-    An error without a frame of the user's code stays as it is.
+    An error without a frame of the user's code stays as it is; a SyntaxError needs none, as its text has the line.
     """
     if isinstance(error.__cause__, RemoteTraceback):
         return error.__cause__
@@ -36,7 +40,7 @@ def from_user_code(error: BaseException) -> BaseException:
     frames = error.__traceback__
     while frames is not None and not _is_user_code(frames, others):
         frames = frames.tb_next
-    return error if frames is None else error.with_traceback(frames)
+    return error.with_traceback(frames) if frames is not None or isinstance(error, SyntaxError) else error
 
 
 def foreign_cause(error: BaseException | None) -> BaseException | None:
@@ -53,8 +57,8 @@ def foreign_cause(error: BaseException | None) -> BaseException | None:
 def describe_failure(error: BaseException) -> str:
     """As `describe_error`, followed by the last line of the user's code that led there: `KeyError: 'y' (model.py:12)`.
 
-    Of a group of errors, the first one is described too. Only the name of the file is in it, as callers read it who
-    need not know where a server keeps its files.
+    Of a group of errors, the first one is described too. The file comes without its folder: clients read this, and need
+    not know where a server keeps its files.
     """
     described = f"{describe_error(error)}{user_line(error)}"
     if isinstance(error, BaseExceptionGroup):
@@ -75,7 +79,7 @@ def user_line(error: BaseException) -> str:
 
 def _is_user_code(frames: TracebackType, others: tuple[str, ...]) -> bool:
     file = frames.tb_frame.f_code.co_filename
-    return not file.startswith((*others, "<")) and not any(folder in file for folder in _PACKAGES)
+    return not file.startswith(others) and not any(folder in file for folder in _PACKAGES)
 
 
 def _folders_of_others() -> tuple[str, ...]:
@@ -85,6 +89,6 @@ def _folders_of_others() -> tuple[str, ...]:
 
 @lru_cache(1)
 def _folders_with(_imported: int) -> tuple[str, ...]:
-    """Those folders while no other module is imported: a look at thousands of modules takes as long as a request."""
+    """The folders while so many modules are imported. To look at thousands of them takes as long as a request."""
     ours = (module for name, module in list(sys.modules.items()) if name.startswith("naiad") and "." not in name)
     return *_OF_PYTHON, *{f"{Path(folder)}/" for module in ours for folder in getattr(module, "__path__", ())}

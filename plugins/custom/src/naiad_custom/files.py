@@ -6,9 +6,10 @@ import traceback
 from collections.abc import Sequence
 from importlib import util
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import ModuleType
 
 from naiad.errors import InvalidArgumentError
+from naiad_config.user_code import from_user_code
 from naiad_custom.context import PythonContext
 from naiad_custom.hints import hint_of
 from naiad_custom.loaded import ModelPackage, SourceLoader
@@ -22,9 +23,6 @@ Errors, `__file__` and the search for neighbours then name that file and its fol
 
 _OWN_ENVIRONMENT = "NAIAD_PACKAGES"
 """The environment variable of processes whose interpreter has an environment of the model's own."""
-
-_IMPORTERS = (str(Path(__file__).parent), "<frozen importlib")
-"""The frames that import a model are in files whose names begin with one of these; those of the model are not."""
 
 
 class ModelFile:
@@ -103,20 +101,11 @@ class ModelFile:
             sys.modules[self.path.stem] = module  # which its neighbours import by that name
         try:
             spec.loader.exec_module(module)
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the model's own code; it is the cause of ours
             self.close()
             text = f"{self.location(error)}: {self.describe(error)}"
-            error.__traceback__ = _in_model(error)
-            raise InvalidArgumentError(text) from error
+            raise InvalidArgumentError(text) from from_user_code(error)
         return module
-
-
-def _in_model(error: BaseException) -> TracebackType | None:
-    """The traceback of an error from the first frame of the model on: none for a SyntaxError."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_IMPORTERS):
-        frames = frames.tb_next
-    return frames if frames is not None or isinstance(error, SyntaxError) else error.__traceback__
 
 
 def _follows_link(context: PythonContext) -> bool:
