@@ -6,6 +6,8 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 # each start of a server compiles 600 modules where Python may not keep its bytecode, as in many containers
 export PYTHONDONTWRITEBYTECODE :=
+# wheels of ONNX Runtime send events to Microsoft unless it is set at their import
+export ORT_DISABLE_TELEMETRY := 1
 # one process more than processors, since tests wait for servers and clients; PARALLEL= runs one test after the other
 PARALLEL ?= --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --maxprocesses 8 --dist worksteal
 

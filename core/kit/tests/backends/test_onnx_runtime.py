@@ -1,5 +1,9 @@
 """ONNX Runtime's errors in words, and what a configuration says of its sessions."""
 
+import os
+import sys
+from types import ModuleType
+
 import pytest
 
 from naiad_config.text import parse_text
@@ -7,6 +11,7 @@ from naiad_kit.backends.onnx_runtime import (
     SessionSettings,
     describe_error,
     missing_provider,
+    onnx_runtime,
     read_session_settings,
     runs_on_gpu,
 )
@@ -68,3 +73,15 @@ def test_a_missing_provider_is_named_with_those_of_the_build():
     assert str(error) == (
         "model 'm' asks for a GPU, and this build of ONNX Runtime has no CUDAExecutionProvider (it has A, B); install"
     )
+
+
+@pytest.mark.parametrize(("set_to", "stays"), [("", "1"), ("0", "0")])
+def test_telemetry_is_off_unless_the_user_turns_it_on(set_to, stays, monkeypatch):
+    monkeypatch.setenv("ORT_DISABLE_TELEMETRY", set_to)
+    if not set_to:
+        monkeypatch.delenv("ORT_DISABLE_TELEMETRY")
+    monkeypatch.setitem(sys.modules, "onnxruntime", ModuleType("onnxruntime"))
+
+    onnx_runtime.__wrapped__("naiad-onnx")
+
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == stays

@@ -1,17 +1,29 @@
 """The OpenVINO library: imported when the first model is loaded; errors are described for callers."""
 
 import functools
+import sys
 from types import ModuleType
 
 from naiad_kit.backends.frameworks import import_framework
 
 _STEP = "run pip install 'naiad-openvino[cpu]'"
+_TELEMETRY = "openvino_telemetry"
+"""The package that reports each import of OpenVINO to Google Analytics; OpenVINO has a stub for where it is missing."""
 
 
 @functools.cache
 def runtime() -> ModuleType:
-    """The module `openvino`. Raises PluginError, with what to install, when it is missing or broken."""
-    return import_framework("openvino", "OpenVINO", "naiad-openvino", _STEP)
+    """The module `openvino`, without its telemetry unless `openvino_telemetry` was imported before.
+
+    Raises PluginError, with what to install, when the module is missing or broken.
+    """
+    modules: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]
+    modules.setdefault(_TELEMETRY, None)  # an import of it is an ImportError
+    try:
+        return import_framework("openvino", "OpenVINO", "naiad-openvino", _STEP)
+    finally:
+        if modules[_TELEMETRY] is None:
+            del modules[_TELEMETRY]
 
 
 def describe_error(error: BaseException) -> str:

@@ -1,6 +1,7 @@
 """ONNX Runtime for backends: import, session options and providers of a configuration, and error messages."""
 
 import functools
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ SESSION_PARAMETERS = ("intra_op_thread_count", "inter_op_thread_count", "executi
 
 CHECK_DRIVER = "check that the driver and the libraries of the device are installed and fit this build of ONNX Runtime"
 
+_NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
+"""Wheels of ONNX Runtime 1.29 and later report sessions to Microsoft unless this variable is set at their import."""
+
 _GRAPH_LEVELS = {0: "ORT_ENABLE_ALL", -1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
 _FATAL = 4
 _MESSAGE = re.compile(r"\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)", re.DOTALL)
@@ -41,10 +45,12 @@ class SessionSettings:
 
 @functools.cache
 def onnx_runtime(plugin: str) -> ModuleType:
-    """The module `onnxruntime`, for a plugin with the extras `cpu` and `gpu`.
+    """The module `onnxruntime`, for a plugin with the extras `cpu` and `gpu`; its telemetry is off.
 
-    Raises PluginError, with what to install, when it is missing or broken.
+    A value of `ORT_DISABLE_TELEMETRY` in the environment stays; 0 turns the telemetry on. Raises PluginError, with what
+    to install, when the module is missing or broken.
     """
+    os.environ.setdefault(_NO_TELEMETRY, "1")
     step = f"run pip install '{plugin}[cpu]', or '{plugin}[gpu]' on a machine with an NVIDIA GPU"
     return import_framework("onnxruntime", "ONNX Runtime", plugin, step)
 
