@@ -129,6 +129,22 @@ def test_a_mistake_in_the_value_of_an_option_is_status_2(serve: "Serve", reposit
     assert option.split("=")[0] in server.lines[-1]
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--http-port=1024", "--grpc-port=1024"], "choose another port with --http-port or --grpc-port"),
+        (["--cache-config=local,size=0"], "cache 'local': "),
+    ],
+)
+def test_a_mistake_that_a_plugin_finds_in_the_options_is_status_2(
+    serve: "Serve", repository: Path, options: list[str], message: str
+) -> None:
+    server = serve(repository, *options)
+
+    assert server.exit_status() == 2
+    assert message in server.lines[-1]
+
+
 def test_models_that_fail_at_start_end_the_server_with_the_reasons(serve: "Serve", repository: Path) -> None:
     write_model(repository, "echo", ECHO)
     write_model(repository, "broken", "import no_such_module")

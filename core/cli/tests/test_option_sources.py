@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from naiad import PluginRegistry
+from naiad.errors import UsageError
 from naiad.options import Option, boolean, port
 from naiad_cli.option_sources import OPTIONS_FILE, sourced_values, unknown_variables, variable_of
-from naiad_cli.parser import UsageError
 from naiad_cli.serve_options import every_option
 
 PORT = Option("http-port", 8000, "where to listen", port)

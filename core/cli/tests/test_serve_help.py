@@ -5,9 +5,9 @@ import re
 import pytest
 
 from naiad import PluginRegistry
+from naiad.errors import UsageError
 from naiad.options import Option, boolean
 from naiad_cli.main import main
-from naiad_cli.parser import UsageError
 from naiad_cli.serve_help import COMMON, OptionGroup, help_text, with_topic
 from naiad_cli.serve_options import every_option
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from naiad.errors import NaiadError, NotFoundError, UnavailableError, UnsupportedError
+from naiad.errors import NaiadError, NotFoundError, UnavailableError, UnsupportedError, UsageError
 from naiad_cli.option_sources import from_variable
-from naiad_cli.parser import UsageError
 from naiad_kit.frontends.restrictions import HEADER_NAME
 
 DEFAULT_URL = "http://localhost:8000"

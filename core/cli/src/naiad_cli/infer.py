@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from naiad.errors import NaiadError, NotFoundError, UnsupportedError
+from naiad.errors import NaiadError, NotFoundError, UnsupportedError, UsageError
 from naiad_cli.chart import drawn, plain
 from naiad_cli.client import Client, add_server_options, client_of
-from naiad_cli.parser import Parser, Subparsers, UsageError, did_you_mean
+from naiad_cli.parser import Parser, Subparsers, did_you_mean
 from naiad_cli.tables import add_json_option, print_json, print_table
 from naiad_cli.tensors import json_elements, outputs_of, parameter, read_tensor, shown, to_wire
 from naiad_kit.explaining import EXPLAIN

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import UsageError
 from naiad_cli.log_repeats import RepeatFilter
 from naiad_cli.log_writer import LogStream, LogWriter, QueuedHandler
 from naiad_kit.access_log import LINES
@@ -37,7 +37,7 @@ def logging_to(
 
     Up to INFO goes to `stdout`, the rest to `stderr` (both the process's own by default), all of it to `log-file` where
     that is set. Lines of other libraries appear from WARNING up. `rewrite` changes the text of each message. Raises
-    InvalidArgumentError when the file cannot be opened. A thread writes the lines, so that a slow stream or file delays
+    UsageError when the file cannot be opened. A thread writes the lines, so that a slow stream or file delays
     no other thread.
     """
     with ExitStack() as undo:
@@ -80,7 +80,7 @@ def _handlers(
         try:
             file = Path(path).open("a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 - `undo` closes it
         except OSError as error:
-            raise InvalidArgumentError(
+            raise UsageError(
                 f"--log-file {path} cannot be opened: {error.strerror}; give a file in a folder that can be written"
             ) from error
         undo.callback(_close, file)
@@ -103,13 +103,13 @@ def takes_colours(stream: LogStream) -> bool:
 
 
 def formatter(name: str, colours: bool = False) -> logging.Formatter:
-    """The formatter of that `--log-format`: `default`, `ISO8601` or `json`. Raises InvalidArgumentError for another."""
+    """The formatter of that `--log-format`: `default`, `ISO8601` or `json`. Raises UsageError for another."""
     if name == "json":
         return JsonFormatter()
     if name in ("default", "ISO8601"):
         escape = os.environ.get("TRITON_SERVER_ESCAPE_LOG_MESSAGES") != "0"
         return LineFormatter(iso=name == "ISO8601", escape=escape, colours=colours)
-    raise InvalidArgumentError(f"unknown --log-format '{name}'; the formats are default, ISO8601 and json")
+    raise UsageError(f"unknown --log-format '{name}'; the formats are default, ISO8601 and json")
 
 
 class LineFormatter(logging.Formatter):

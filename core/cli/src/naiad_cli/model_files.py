@@ -8,10 +8,10 @@ from pathlib import Path, PurePath
 from types import TracebackType
 
 from naiad import PluginRegistry
-from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError
+from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError, UsageError
 from naiad.options import Option
 from naiad_cli.bare_folders import LinkedFolder, bare_folder, empty_version, readable
-from naiad_cli.parser import UsageError, did_you_mean
+from naiad_cli.parser import did_you_mean
 from naiad_config import ModelConfig
 from naiad_config.detection import KNOWN_FORMATS
 from naiad_config.escapes import quoted

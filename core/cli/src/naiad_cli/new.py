@@ -5,8 +5,9 @@ import importlib.util
 import re
 from pathlib import Path
 
+from naiad.errors import UsageError
 from naiad_cli.new_plugin import KINDS, add_plugin_parser
-from naiad_cli.parser import Parser, Subparsers, UsageError
+from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.scaffolds import write_files
 from naiad_config.installing import install_command
 

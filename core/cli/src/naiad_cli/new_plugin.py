@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from naiad import PluginRegistry
-from naiad_cli.parser import Parser, Subparsers, UsageError
+from naiad.errors import UsageError
+from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.scaffolds import write_files
 
 _DISTRIBUTION = {

@@ -13,9 +13,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from naiad.errors import UsageError
 from naiad.options import Option
 from naiad_cli.options import convert_text
-from naiad_cli.parser import UsageError, did_you_mean
+from naiad_cli.parser import did_you_mean
 
 OPTIONS_FILE = Option("options", "", "a TOML file of options, as http-port = 8000", metavar="FILE")
 """The option that names the file."""

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from naiad.errors import UsageError
 from naiad.options import Option
-from naiad_cli.parser import UsageError, did_you_mean
+from naiad_cli.parser import did_you_mean
 
 ALIASES: Mapping[str, str] = {"model-store": "model-repository"}
 """Other names that users of Triton know for some options."""

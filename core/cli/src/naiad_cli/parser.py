@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from naiad.errors import InvalidArgumentError, NaiadError
+from naiad.errors import NaiadError, UsageError
 
 Subparsers = argparse._SubParsersAction
 
@@ -15,14 +15,9 @@ _CHOICE = re.compile(r"invalid choice: '?([^']+?)'? \(choose from (.*)\)$")
 """What argparse says of a word that is none of several; Python 3.12 took the quotes away."""
 
 
-class UsageError(InvalidArgumentError):
-    """A mistake in the words of the command line, in a variable or in an options file: the exit status is 2."""
-
-
 def exit_status(error: NaiadError) -> int:
-    """2 for a mistake in the options, whose message begins with the option where it is one of a value; else 1."""
-    is_of_value = type(error) is InvalidArgumentError and str(error).startswith("--")
-    return 2 if is_of_value or isinstance(error, UsageError) else 1
+    """2 for a mistake in the options, 1 for anything else."""
+    return 2 if isinstance(error, UsageError) else 1
 
 
 class Parser(argparse.ArgumentParser):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from naiad import PluginRegistry
+from naiad.errors import UsageError
 from naiad.options import Option, Settings
 from naiad.server import Named
 from naiad_cli.collector import imports_uncollected
@@ -21,7 +22,7 @@ from naiad_cli.logs import logging_to
 from naiad_cli.model_files import MODEL_NAME, ModelFiles
 from naiad_cli.option_sources import sourced_values, unknown_variables
 from naiad_cli.options import add_options, chosen_values, in_order, refuse_unknown
-from naiad_cli.parser import Parser, Subparsers, UsageError
+from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.process_end import end_process, end_process_later, flush
 from naiad_cli.serve_help import USAGE, OptionGroup, add_help, with_topic
 from naiad_cli.serve_options import OWN_OPTIONS, every_option

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from naiad.errors import UsageError
 from naiad.options import Option
 from naiad_cli.options import describe_option, metavar_of, option_names
-from naiad_cli.parser import UsageError, did_you_mean
+from naiad_cli.parser import did_you_mean
 
 USAGE = "naiad serve [OPTION]... DIR|FILE..."
 

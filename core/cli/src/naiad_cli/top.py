@@ -8,11 +8,11 @@ import urllib.parse
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 
-from naiad.errors import NaiadError
+from naiad.errors import NaiadError, UsageError
 from naiad_cli.client import Client, add_server_options, client_of
 from naiad_cli.logs import takes_colours
 from naiad_cli.option_sources import from_variable
-from naiad_cli.parser import Parser, Subparsers, UsageError
+from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.tables import add_json_option, drawn_table, print_json, print_table
 from naiad_cli.top_figures import Counters, Figures, Version, figures_between, read_metrics
 

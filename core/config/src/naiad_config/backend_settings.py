@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from naiad_config.errors import InvalidArgumentError
+from naiad_config.errors import UsageError
 
 
 def backend_settings(texts: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
     """The settings by backend from `[BACKEND,]KEY=VALUE`; those for all backends are under "".
 
-    Raises InvalidArgumentError for another text.
+    Raises UsageError for another text.
     """
     settings: dict[str, dict[str, str]] = {}
     for text in texts:
@@ -17,6 +17,6 @@ def backend_settings(texts: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
             backend, setting = "", text
         key, equals, value = setting.partition("=")
         if not equals or not key:
-            raise InvalidArgumentError(f"--backend-config '{text}' must be [BACKEND,]KEY=VALUE")
+            raise UsageError(f"--backend-config '{text}' must be [BACKEND,]KEY=VALUE")
         settings.setdefault(backend, {})[key] = value
     return settings

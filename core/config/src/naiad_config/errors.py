@@ -30,6 +30,10 @@ class InvalidArgumentError(NaiadError):
     code = "INVALID_ARG"
 
 
+class UsageError(InvalidArgumentError):
+    """A mistake in an option: in the command line, a variable or an options file. `naiad` ends with status 2 for it."""
+
+
 class LoadFailedError(InvalidArgumentError):
     """A version of a model cannot be loaded. The message is that of Triton; `reason` is the version and the cause."""
 

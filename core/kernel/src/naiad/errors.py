@@ -3,6 +3,7 @@
     NaiadError
     ├── InvalidArgumentError        the caller's request or configuration is wrong
     │   ├── ConfigError             … a model configuration, with all its problems
+    │   ├── UsageError              … an option of the server or of a command
     │   └── TooLargeError           … it passes a configured limit
     ├── NotFoundError               no such model, version, plugin or file
     ├── AlreadyExistsError          the name is taken
@@ -32,6 +33,7 @@ from naiad_config.errors import NaiadError as NaiadError
 from naiad_config.errors import NotFoundError as NotFoundError
 from naiad_config.errors import Problem as Problem
 from naiad_config.errors import UnavailableError as UnavailableError
+from naiad_config.errors import UsageError as UsageError
 from naiad_config.errors import drop_tracebacks as drop_tracebacks
 
 

@@ -11,8 +11,7 @@ _T = TypeVar("_T")
 
 def boolean(text: str, allowed: str = "true, false, 1, 0, yes, no, on, off") -> bool:
     """true/false, 1/0, yes/no, on/off in any case. Raises ValueError otherwise."""
-    lowered = text.strip().lower()
-    if lowered in ("true", "1", "yes", "on"):
+    if (lowered := text.strip().lower()) in ("true", "1", "yes", "on"):
         return True
     if lowered in ("false", "0", "no", "off"):
         return False
@@ -94,6 +93,5 @@ class Settings(Mapping[str, Any]):
         """The option's value, which must be a `kind`. Raises InvalidArgumentError when it is not."""
         value = self._values[name]
         if not isinstance(value, kind):
-            what = f"{kind.__name__}, not {type(value).__name__} ({value!r})"
-            raise InvalidArgumentError(f"option '{name}' must be {what}")
+            raise InvalidArgumentError(f"option '{name}' must be {kind.__name__}, not {value!r}")
         return value

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import UsageError
 from naiad.types import ParameterValue, Response
 from naiad_tensors.tensors import Tensor
 
@@ -101,10 +101,10 @@ class Cache(Protocol):
 
 
 def check_settings(cache: str, settings: Mapping[str, str], known: tuple[str, ...]) -> None:
-    """Raise InvalidArgumentError for a setting of that cache that is not known."""
+    """Raise UsageError for a setting of that cache that is not known."""
     for name in settings:
         if name not in known:
-            raise InvalidArgumentError(
+            raise UsageError(
                 f"cache '{cache}' has no setting '{name}'; its settings are {', '.join(known)} "
                 f"(--cache-config {cache},{known[0]}=...)"
             )

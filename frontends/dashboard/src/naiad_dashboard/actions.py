@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from naiad.errors import InvalidArgumentError, TooLargeError, UnsupportedError
+from naiad.errors import InvalidArgumentError, TooLargeError, UnsupportedError, UsageError
 from naiad_kit.frontends.log_control import LogControl
 from naiad_kit.frontends.log_settings import log_settings, update_log_settings
 from naiad_kit.tracing import tracing_of
@@ -31,7 +31,7 @@ class ActionToken:
     """The token in `--dashboard-token-file`, which is read for each action, so that a new one counts at once."""
 
     def __init__(self, path: str) -> None:
-        """Raises InvalidArgumentError for a file that cannot be read, or with a token of less than 16 letters."""
+        """Raises UsageError for a file that cannot be read, or with a token of less than 16 letters."""
         self._path = Path(path)
         self._read()
 
@@ -47,12 +47,12 @@ class ActionToken:
             token = self._path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            raise InvalidArgumentError(
+            raise UsageError(
                 f"--dashboard-token-file: '{self._path}' cannot be read: {reason}; write a token of {_SHORTEST} "
                 "letters or more to it, such as from `openssl rand -hex 24`"
             ) from error
         if len(token) < _SHORTEST:
-            raise InvalidArgumentError(
+            raise UsageError(
                 f"--dashboard-token-file: the token in '{self._path}' has {len(token)} letters, and must have "
                 f"{_SHORTEST} at least; `openssl rand -hex 24` makes one"
             )

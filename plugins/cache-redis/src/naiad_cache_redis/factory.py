@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import UsageError
 from naiad.options import boolean, port, positive
 from naiad_cache_redis.cache import RedisCache
 from naiad_kit.backends.parameters import count
@@ -43,7 +43,7 @@ class RedisSettings:
     def read(cls, settings: Mapping[str, str], environment: Mapping[str, str]) -> "RedisSettings":
         """Those of `--cache-config`; user and password may come from the environment instead.
 
-        Raises InvalidArgumentError.
+        Raises UsageError.
         """
         check_settings("redis", settings, _SETTINGS)
         for name in _POOL:
@@ -72,7 +72,7 @@ class RedisCaching:
     name = "redis"
 
     def open(self, settings: Mapping[str, str]) -> RedisCache:
-        """A cache in that server. Raises InvalidArgumentError for invalid settings."""
+        """A cache in that server. Raises UsageError for invalid settings."""
         import redis
         from redis.backoff import NoBackoff
         from redis.retry import Retry
@@ -103,11 +103,11 @@ def _speaks_tls(settings: Mapping[str, str]) -> bool:
     named = [name for name in _FILES if name in settings]
     enabled = _read(settings, "tls", boolean, bool(named))
     if named and not enabled:
-        raise InvalidArgumentError(
+        raise UsageError(
             f"cache 'redis': {named[0]} is for TLS, which tls={settings['tls']} turns off; leave one of them out"
         )
     if "key" in settings and "cert" not in settings:
-        raise InvalidArgumentError("cache 'redis': key is that of a certificate; add cert=FILE")
+        raise UsageError("cache 'redis': key is that of a certificate; add cert=FILE")
     return enabled
 
 
@@ -141,4 +141,4 @@ def _read(settings: Mapping[str, str], name: str, read: Callable[[str], _T], def
     try:
         return read(settings[name])
     except ValueError as error:
-        raise InvalidArgumentError(f"cache 'redis': {name}={settings[name]} is invalid: {error}") from error
+        raise UsageError(f"cache 'redis': {name}={settings[name]} is invalid: {error}") from error

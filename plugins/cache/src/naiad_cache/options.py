@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import UsageError
 from naiad.options import Option
 
 
@@ -37,11 +37,11 @@ class ChosenCache:
 
 
 def chosen_cache(settings: Mapping[str, Any]) -> ChosenCache | None:
-    """The cache that the options name, None for none. Raises InvalidArgumentError for two, and for invalid texts."""
+    """The cache that the options name, None for none. Raises UsageError for two, and for invalid texts."""
     texts: Sequence[str] = settings["cache-config"]
     legacy: int = settings["response-cache-byte-size"]
     if legacy and texts:
-        raise InvalidArgumentError(
+        raise UsageError(
             "--response-cache-byte-size and --cache-config are both given; keep --cache-config, the other is its older "
             "form"
         )
@@ -51,10 +51,10 @@ def chosen_cache(settings: Mapping[str, Any]) -> ChosenCache | None:
     for text in texts:
         name, *pieces = text.split(",")
         if not name or "=" in name:
-            raise InvalidArgumentError("--cache-config must begin with a cache's name, as in local,size=1048576")
+            raise UsageError("--cache-config must begin with a cache's name, as in local,size=1048576")
         chosen.setdefault(name, {}).update(map(_setting, pieces))
     if len(chosen) > 1:
-        raise InvalidArgumentError(
+        raise UsageError(
             f"a server has one response cache, and --cache-config names {len(chosen)}: {', '.join(chosen)}; keep one"
         )
     return next((ChosenCache(*each) for each in chosen.items()), None)
@@ -63,5 +63,5 @@ def chosen_cache(settings: Mapping[str, Any]) -> ChosenCache | None:
 def _setting(piece: str) -> tuple[str, str]:
     key, equals, value = piece.partition("=")
     if not equals or not key:  # what is wrong is not repeated: it may be a part of a password
-        raise InvalidArgumentError("--cache-config must be CACHE,KEY=VALUE[,KEY=VALUE]..., and a value has no comma")
+        raise UsageError("--cache-config must be CACHE,KEY=VALUE[,KEY=VALUE]..., and a value has no comma")
     return key, value

@@ -1,6 +1,6 @@
 """Options of the rate limiter: on or off, and explicit resource limits."""
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import UsageError
 from naiad.options import Option, Settings
 from naiad_rate_limiter.limiter import RateLimiter
 from naiad_rate_limiter.resources import ResourceLimit
@@ -31,10 +31,10 @@ RATE_LIMIT_OPTIONS = (
 
 
 def rate_limiter_of(settings: Settings) -> RateLimiter | None:
-    """The rate limiter that the options ask for, None for none. Raises InvalidArgumentError."""
+    """The rate limiter that the options ask for, None for none. Raises UsageError."""
     if settings["rate-limit"] == "off":
         return None
     try:
         return RateLimiter([ResourceLimit.read(text) for text in settings["rate-limit-resource"]])
     except ValueError as error:
-        raise InvalidArgumentError(f"--rate-limit-resource {error}") from error
+        raise UsageError(f"--rate-limit-resource {error}") from error

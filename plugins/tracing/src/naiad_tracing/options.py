@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import InvalidArgumentError, UsageError
 from naiad.options import Option
 from naiad_tracing.selection import LEVELS, OFF, Selection, read_levels, read_number
 
@@ -80,7 +80,7 @@ class TraceOptions:
 
 
 def read_options(settings: Mapping[str, Any], environment: Mapping[str, str]) -> TraceOptions:
-    """The options of tracing. Raises InvalidArgumentError for invalid ones.
+    """The options of tracing. Raises UsageError for invalid ones.
 
     The environment variables that OpenTelemetry defines count where `--trace-config` says nothing.
     """
@@ -93,11 +93,11 @@ def read_options(settings: Mapping[str, Any], environment: Mapping[str, str]) ->
     word = texts_by_key.get(("", "mode"), ["triton"])[0]
     mode = word.lower()
     if mode not in MODES:
-        raise InvalidArgumentError(f"--trace-config mode={word}: the modes are {' and '.join(MODES)}")
+        raise UsageError(f"--trace-config mode={word}: the modes are {' and '.join(MODES)}")
     resource = tuple(texts_by_key.get(("opentelemetry", "resource"), ()))
     for pair in resource:
         if not pair.partition("=")[0] or "=" not in pair:
-            raise InvalidArgumentError(f"--trace-config opentelemetry,resource={pair}: it must be KEY=VALUE")
+            raise UsageError(f"--trace-config opentelemetry,resource={pair}: it must be KEY=VALUE")
     options = _checked(
         TraceOptions(
             mode=mode,
@@ -129,13 +129,13 @@ def _split(word: str) -> tuple[tuple[str, str], str]:
     name, equals, value = word.partition("=")
     mode, comma, key = name.rpartition(",")
     if not equals or mode not in _KEYS or bool(comma) != bool(mode):
-        raise InvalidArgumentError(
+        raise UsageError(
             f"--trace-config {word}: write KEY=VALUE with a key of {', '.join(_KEYS[''])}, "
             f"or MODE,KEY=VALUE with a mode of {', '.join(MODES)}"
         )
     if key not in _KEYS[mode]:
         owner = f"mode {mode}" if mode else "no mode"
-        raise InvalidArgumentError(f"--trace-config {word}: the keys of {owner} are {', '.join(_KEYS[mode])}")
+        raise UsageError(f"--trace-config {word}: the keys of {owner} are {', '.join(_KEYS[mode])}")
     return (mode, key), value
 
 
@@ -157,14 +157,14 @@ def _number(key: str, text: str, least: int) -> int:
     try:
         return read_number(key, text, least)
     except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"--trace-config {key}={text[:80]}: {error}") from error
+        raise UsageError(f"--trace-config {key}={text[:80]}: {error}") from error
 
 
 def _levels(words: Sequence[str]) -> tuple[str, ...]:
     try:
         return read_levels([_LEVEL_WORDS.get(word.lower(), word.upper()) for word in words])
     except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"--trace-config level={words[-1]}: {error}") from error
+        raise UsageError(f"--trace-config level={words[-1]}: {error}") from error
 
 
 def _batching(
@@ -199,7 +199,7 @@ def _warn_of_protocol(options: TraceOptions, environment: Mapping[str, str]) -> 
 
 
 def _whole_url(text: str) -> str:
-    """The URL, which need not say `http://`. Raises InvalidArgumentError for one that can be no collector's."""
+    """The URL, which need not say `http://`. Raises UsageError for one that can be no collector's."""
     url = text if "://" in text else f"http://{text}"
     try:
         parts = urlsplit(url)
@@ -207,7 +207,7 @@ def _whole_url(text: str) -> str:
     except ValueError:
         is_sound = False
     if not is_sound:
-        raise InvalidArgumentError(
+        raise UsageError(
             f"--trace-config opentelemetry,url={text}: traces cannot be exported there; "
             f"it must look like {TraceOptions().url}"
         )
@@ -216,7 +216,7 @@ def _whole_url(text: str) -> str:
 
 def _checked(options: TraceOptions) -> TraceOptions:
     if options.mode == "opentelemetry" and options.bsp_max_export_batch_size > options.bsp_max_queue_size:
-        raise InvalidArgumentError(
+        raise UsageError(
             f"bsp_max_export_batch_size {options.bsp_max_export_batch_size} is more than the "
             f"bsp_max_queue_size {options.bsp_max_queue_size} holds; lower the one or raise the other"
         )

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from naiad.errors import InvalidArgumentError, ModelNotReadyError
+from naiad.errors import InvalidArgumentError, ModelNotReadyError, UsageError
 from naiad.threads import on_own_thread
 from naiad.types import Trace
 from naiad_kit.tracing import BeginTrace, TraceSettings
@@ -35,7 +35,7 @@ class Tracer:
         self._check_model: Callable[[str], object] = lambda name: None
 
     async def start(self, server: "ServerApi") -> None:
-        """Start to trace. Raises InvalidArgumentError when the file cannot be written, or a package is missing."""
+        """Start to trace. Raises UsageError when the file cannot be written, or a package is missing."""
         self.open(server.model_config)
 
     async def stop(self, seconds: float) -> None:
@@ -131,7 +131,7 @@ def _span_recording(options: TraceOptions) -> Recording:
     try:
         from naiad_tracing.span_recording import SpanRecording
     except ImportError as error:
-        raise InvalidArgumentError(
+        raise UsageError(
             f"--trace-config mode=opentelemetry needs the OpenTelemetry SDK ({error}): "
             "pip install 'naiad-tracing[opentelemetry]'"
         ) from error

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import UsageError
 from naiad_tracing.array_file import ArrayFile
 from naiad_tracing.trace_records import TraceRecord, record_text
 
@@ -56,11 +56,11 @@ class TraceWriter:
         self._thread = threading.Thread(target=self._run, name="naiad-traces", daemon=True)
 
     def open(self) -> None:
-        """Start. Raises InvalidArgumentError when the file cannot be written."""
+        """Start. Raises UsageError when the file cannot be written."""
         try:
             self._whole = ArrayFile(self._path)
         except OSError as error:
-            raise InvalidArgumentError(
+            raise UsageError(
                 f"trace file {self._path} cannot be written: {error.strerror}; "
                 "give one in a folder that can be, with --trace-config triton,file=FILE"
             ) from error

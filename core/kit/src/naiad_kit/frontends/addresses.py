@@ -6,7 +6,7 @@ import socket
 import stat
 from pathlib import Path
 
-from naiad.errors import InvalidArgumentError, UnavailableError
+from naiad.errors import UnavailableError, UsageError
 
 UNIX = "unix:"
 
@@ -15,14 +15,14 @@ async def bind_tcp(address: str, port: int, option: str, share: bool = False) ->
     """A TCP socket at that address and port, 0 for any free one; it does not listen yet.
 
     With `share` others may listen there too. Raises OSError when the place is taken or not ours to take, and
-    InvalidArgumentError, which names the `option` that the address comes from, for a bad address.
+    UsageError, which names the `option` that the address comes from, for a bad address.
     """
     try:
         resolved = await asyncio.get_running_loop().getaddrinfo(
             without_brackets(address), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
-        raise InvalidArgumentError(
+        raise UsageError(
             f"--{option}: '{address}' is not an address of this machine: {error.strerror or error}"
         ) from error
     family, kind, protocol, _, socket_address = resolved[0]
@@ -39,9 +39,9 @@ async def bind_tcp(address: str, port: int, option: str, share: bool = False) ->
 
 
 def unix_path(address: str, option: str) -> Path:
-    """The path of a unix socket. Raises InvalidArgumentError, which names the `option`, where there is none."""
+    """The path of a unix socket. Raises UsageError, which names the `option`, where there is none."""
     if address == UNIX:
-        raise InvalidArgumentError(f"--{option}: 'unix:' is without a path; write unix:/run/naiad.sock")
+        raise UsageError(f"--{option}: 'unix:' is without a path; write unix:/run/naiad.sock")
     return Path(address.removeprefix(UNIX))
 
 

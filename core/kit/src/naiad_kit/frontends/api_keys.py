@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from naiad.errors import InvalidArgumentError, UnsupportedError
+from naiad.errors import UnsupportedError, UsageError
 from naiad.server import ServerApi
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.renewal import state_of
@@ -63,7 +63,7 @@ class ApiKeys:
     name = "api-keys"
 
     def __init__(self, path: str) -> None:
-        """Raises InvalidArgumentError, with the file and the line, for a file that cannot be used."""
+        """Raises UsageError, with the file and the line, for a file that cannot be used."""
         self._path = path
         self._state = state_of(path)
         self._file = read_key_file(path)
@@ -134,7 +134,7 @@ class ApiKeys:
         self._state = state
         try:
             return read_key_file(self._path)
-        except InvalidArgumentError as error:
+        except UsageError as error:
             _logger.warning("the API keys stay as they were: %s", error)
             return None
 
@@ -170,30 +170,30 @@ def _presented(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes | N
 
 
 def read_key_file(path: str) -> KeyFile:
-    """Read a file of keys. Raises InvalidArgumentError, with the file and the line, for one that cannot be used."""
+    """Read a file of keys. Raises UsageError, with the file and the line, for one that cannot be used."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise InvalidArgumentError(f"--api-keys: '{path}' cannot be read: {reason}") from error
+        raise UsageError(f"--api-keys: '{path}' cannot be read: {reason}") from error
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidArgumentError(f"--api-keys: '{path}' is not valid TOML: {error}") from error
+        raise UsageError(f"--api-keys: '{path}' is not valid TOML: {error}") from error
     lines = [number for number, line in enumerate(text.splitlines(), 1) if re.match(r"\s*\[\[\s*key\s*\]\]", line)]
     location = f"{path}:1"
     _refuse_unknown(document, ("without_key", "key"), location)
     without_key = _groups(document.get("without_key", ["health"]), "without_key", location)
     tables = document.get("key", [])
     if not (isinstance(tables, list) and all(isinstance(table, dict) for table in tables)):
-        raise InvalidArgumentError(f"--api-keys: {location}: write each key as a table [[key]]")
+        raise UsageError(f"--api-keys: {location}: write each key as a table [[key]]")
     lines += [1] * (len(tables) - len(lines))  # of keys that are written inline
     keys = [_read_key(table, f"{path}:{line}") for table, line in zip(tables, lines, strict=False)]
     for field, what in (("name", "name"), ("digest", "sha256")):
         values = [getattr(key, field) for key in keys]
         for index, value in enumerate(values):
             if value in values[:index]:
-                raise InvalidArgumentError(
+                raise UsageError(
                     f"--api-keys: {path}:{lines[index]}: key '{keys[index].name}' has the {what} of another key"
                 )
     return KeyFile(tuple(keys), without_key)
@@ -203,15 +203,15 @@ def _read_key(table: Mapping[str, Any], location: str) -> ApiKey:
     _refuse_unknown(table, _FIELDS, location)
     name, digest = table.get("name"), table.get("sha256")
     if not (isinstance(name, str) and name):
-        raise InvalidArgumentError(f'--api-keys: {location}: a key needs a name (write name = "who uses it")')
+        raise UsageError(f'--api-keys: {location}: a key needs a name (write name = "who uses it")')
     if not (isinstance(digest, str) and re.fullmatch(r"[0-9a-fA-F]{64}", digest)):
-        raise InvalidArgumentError(
+        raise UsageError(
             f"--api-keys: {location}: key '{name}' needs sha256, the 64 hexadecimal digits of the SHA-256 of the key "
             "(printf %s KEY | sha256sum)"
         )
     models = table.get("models")
     if models is not None and not (models and isinstance(models, list) and all(isinstance(m, str) for m in models)):
-        raise InvalidArgumentError(
+        raise UsageError(
             f"--api-keys: {location}: models of key '{name}' must be a list of names or patterns; leave it out for "
             "every model"
         )
@@ -221,10 +221,10 @@ def _read_key(table: Mapping[str, Any], location: str) -> ApiKey:
 
 def _groups(value: object, what: str, location: str) -> frozenset[str]:
     if not (isinstance(value, list) and all(isinstance(group, str) for group in value)):
-        raise InvalidArgumentError(f"--api-keys: {location}: {what} must be a list of groups: {', '.join(APIS)}")
+        raise UsageError(f"--api-keys: {location}: {what} must be a list of groups: {', '.join(APIS)}")
     for group in value:
         if group not in APIS:
-            raise InvalidArgumentError(
+            raise UsageError(
                 f"--api-keys: {location}: {what}: unknown group '{group}'{_nearest(group, APIS)}; there are "
                 f"{', '.join(APIS)}"
             )
@@ -234,7 +234,7 @@ def _groups(value: object, what: str, location: str) -> frozenset[str]:
 def _refuse_unknown(table: Mapping[str, Any], known: tuple[str, ...], location: str) -> None:
     for field in table:
         if field not in known:
-            raise InvalidArgumentError(
+            raise UsageError(
                 f"--api-keys: {location}: unknown field '{field}'{_nearest(field, known)}; there are {', '.join(known)}"
             )
 

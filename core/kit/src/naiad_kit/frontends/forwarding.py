@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import InvalidArgumentError, UsageError
 from naiad_kit.frontends.parameters import RESERVED_NAMES, RESERVED_PREFIX
 
 
 class HeaderForwarding:
     """Picks the headers whose names contain a match of a pattern; case counts only where it starts with `(?-i)`.
 
-    `active` says whether there is a pattern at all; `option` is where it was written. Raises InvalidArgumentError for a
+    `active` says whether there is a pattern at all; `option` is where it was written. Raises UsageError for a
     pattern that is not a valid regular expression.
     """
 
@@ -20,7 +20,7 @@ class HeaderForwarding:
         try:
             self._pattern = re.compile(body, re.IGNORECASE if body == pattern else 0)
         except re.error as error:
-            raise InvalidArgumentError(f"{option}: '{pattern}' is not a valid regular expression: {error}") from error
+            raise UsageError(f"{option}: '{pattern}' is not a valid regular expression: {error}") from error
 
     def of(self, headers: Iterable[tuple[str, str]]) -> dict[str, str]:
         """The headers to forward. Raises InvalidArgumentError when one has the name of a reserved parameter."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import UsageError
 from naiad_kit.frontends.addresses import without_brackets
 
 _ALL = ("", "0.0.0.0", "::")  # noqa: S104 - the addresses that stand for every other
@@ -23,13 +23,13 @@ class _Service:
 
 
 def refuse_shared_ports(settings: Mapping[str, Any]) -> None:
-    """Raise InvalidArgumentError, with both options, when two services are to listen on one port.
+    """Raise UsageError, with both options, when two services are to listen on one port.
 
     A service is what has the options `allow-NAME`, `NAME-address` and `NAME-port`, whichever plugin they come with.
     """
     for one, other in combinations(_services(settings), 2):
         if one.clashes_with(other):
-            raise InvalidArgumentError(
+            raise UsageError(
                 f"The server cannot listen to {other.name.upper()} requests at port {other.port}: {one.name.upper()} "
                 f"is to have it; choose another port with --{other.name}-port or --{one.name}-port"
             )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import UsageError
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.tls import check_pair
 
@@ -38,7 +38,7 @@ class CertificateRenewal:
         self._seen = state
         try:
             check_pair(self._option, self.certificate, self.key)
-        except InvalidArgumentError as error:
+        except UsageError as error:
             _logger.warning("the %s certificate stays as it was: %s", self._protocol, error)
             return False
         return True

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import UsageError
 
 APIS = (
     "health",
@@ -37,7 +37,7 @@ class RestrictedApis:
     def __init__(self, option: str, rules: Iterable[str] = (), header_prefix: str = "") -> None:
         """Rules look like `model-repository,statistics:admin-key=secret`; `option` is where they were written.
 
-        `header_prefix` goes in front of every header's name. Raises InvalidArgumentError for a bad rule.
+        `header_prefix` goes in front of every header's name. Raises UsageError for a bad rule.
         """
         self._option = option
         self._prefix = header_prefix
@@ -60,24 +60,24 @@ class RestrictedApis:
 
     def _add(self, name: str, key: _Key) -> None:
         if name not in APIS:
-            raise InvalidArgumentError(f"{self._option}: unknown restricted api '{name}'; there are {', '.join(APIS)}")
+            raise UsageError(f"{self._option}: unknown restricted api '{name}'; there are {', '.join(APIS)}")
         if name in self._keys:
-            raise InvalidArgumentError(f"{self._option}: api '{name}' can not be specified in multiple config groups")
+            raise UsageError(f"{self._option}: api '{name}' can not be specified in multiple config groups")
         self._keys[name] = key
 
     def _parsed(self, rule: str) -> tuple[list[str], _Key]:
         names, colon, key = rule.partition(":")
         header, equals, value = key.partition("=")
         if not (colon and equals and header.strip()):
-            raise InvalidArgumentError(f"{self._option}: '{rule}' is not of the form <api>[,<api>...]:<header>=<value>")
+            raise UsageError(f"{self._option}: '{rule}' is not of the form <api>[,<api>...]:<header>=<value>")
         if not value.strip():
-            raise InvalidArgumentError(
+            raise UsageError(
                 f"{self._option}: '{rule}' gives the header '{header.strip()}' no value, so every client would pass; "
                 "write the secret behind '='"
             )
         message = self._prefix + header.strip()
         if HEADER_NAME.fullmatch(message) is None:
-            raise InvalidArgumentError(
+            raise UsageError(
                 f"{self._option}: '{rule}' names the header '{header.strip()}', which no client can send; use letters, "
                 "digits and '-'"
             )

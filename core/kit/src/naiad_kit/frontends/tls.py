@@ -4,14 +4,14 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import UsageError
 
 
 def server_context(settings: Mapping[str, Any], protocol: str) -> ssl.SSLContext | None:
     """What the options of that `protocol` ("HTTP", "gRPC") ask for, None for plain connections; TLS 1.2 and newer.
 
     With `--http-root-cert` clients may show a certificate from there, with `--http-use-ssl-mutual` they must. Raises
-    InvalidArgumentError for a file that is missing or no certificate, for a key of another certificate, and for files
+    UsageError for a file that is missing or no certificate, for a key of another certificate, and for files
     without `--http-use-ssl`, which would otherwise be served in the clear.
     """
     option = protocol.lower()
@@ -32,7 +32,7 @@ def _refuse_files_in_the_clear(settings: Mapping[str, Any], protocol: str) -> No
     option = protocol.lower()
     for name in ("server-cert", "server-key", "root-cert"):
         if settings[f"{option}-{name}"]:
-            raise InvalidArgumentError(
+            raise UsageError(
                 f"--{option}-{name} is given, but {protocol} is to be served in the clear; add --{option}-use-ssl"
             )
 
@@ -40,16 +40,16 @@ def _refuse_files_in_the_clear(settings: Mapping[str, Any], protocol: str) -> No
 def _readable(settings: Mapping[str, Any], protocol: str, option: str) -> str:
     path: str = settings[option]
     if not path:
-        raise InvalidArgumentError(f"{protocol} over TLS needs --{option}; give it a PEM file")
+        raise UsageError(f"{protocol} over TLS needs --{option}; give it a PEM file")
     try:
         with open(path, "rb"):  # noqa: PTH123 - only to tell which of the files cannot be read
             return path
     except OSError as error:
-        raise InvalidArgumentError(f"--{option}: '{path}' cannot be read: {error.strerror or error}") from error
+        raise UsageError(f"--{option}: '{path}' cannot be read: {error.strerror or error}") from error
 
 
 def check_pair(option: str, certificate: str, key: str) -> None:
-    """Raise InvalidArgumentError unless these files are a certificate and its key; `option` is `http` or `grpc`."""
+    """Raise UsageError unless these files are a certificate and its key; `option` is `http` or `grpc`."""
     _load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), option, certificate, key)
 
 
@@ -57,7 +57,7 @@ def _load_pair(context: ssl.SSLContext, option: str, certificate: str, key: str)
     try:
         context.load_cert_chain(certificate, key, password=_no_password)
     except (ssl.SSLError, OSError) as error:
-        raise InvalidArgumentError(
+        raise UsageError(
             f"--{option}-server-cert '{certificate}' and --{option}-server-key '{key}' are not a certificate and key "
             f"that belong together, in PEM and without a password: {error}"
         ) from error
@@ -72,4 +72,4 @@ def _load_roots(context: ssl.SSLContext, option: str, path: str) -> None:
     try:
         context.load_verify_locations(path)
     except (ssl.SSLError, OSError) as error:
-        raise InvalidArgumentError(f"--{option}-root-cert: '{path}' holds no certificates in PEM: {error}") from error
+        raise UsageError(f"--{option}-root-cert: '{path}' holds no certificates in PEM: {error}") from error
