@@ -43,6 +43,7 @@ CODES: Mapping[type[errors.NaiadError], Code] = MappingProxyType(
         errors.NaiadError: Code.UNKNOWN,
         errors.InvalidArgumentError: Code.INVALID_ARGUMENT,
         errors.ConfigError: Code.INVALID_ARGUMENT,
+        errors.UsageError: Code.INVALID_ARGUMENT,
         errors.TooLargeError: Code.INVALID_ARGUMENT,
         errors.NotFoundError: Code.NOT_FOUND,
         errors.AlreadyExistsError: Code.ALREADY_EXISTS,

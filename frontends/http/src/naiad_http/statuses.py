@@ -24,6 +24,7 @@ STATUSES: Mapping[type[errors.NaiadError], int] = MappingProxyType(
         errors.NaiadError: 500,
         errors.InvalidArgumentError: 400,
         errors.ConfigError: 400,
+        errors.UsageError: 400,
         errors.TooLargeError: 400,
         errors.NotFoundError: 404,
         errors.AlreadyExistsError: 400,

@@ -22,6 +22,7 @@ class GrpcAdapter(LibraryAdapter):
         "NaiadError": "UNKNOWN",
         "InvalidArgumentError": "INVALID_ARGUMENT",
         "ConfigError": "INVALID_ARGUMENT",
+        "UsageError": "INVALID_ARGUMENT",
         "TooLargeError": "INVALID_ARGUMENT",
         "NotFoundError": "NOT_FOUND",
         "AlreadyExistsError": "ALREADY_EXISTS",

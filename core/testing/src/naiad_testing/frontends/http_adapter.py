@@ -24,6 +24,7 @@ class HttpAdapter(LibraryAdapter):
         "NaiadError": "500",
         "InvalidArgumentError": "400",
         "ConfigError": "400",
+        "UsageError": "400",
         "TooLargeError": "400",
         "NotFoundError": "404",
         "AlreadyExistsError": "400",
