@@ -34,12 +34,15 @@ OF_EVERY_MEMBER = (
 """What the tests of most members need."""
 
 OF_MEMBERS = {
-    "frontends/grpc": ("grpcio-health-checking", "grpcio-reflection", "h2"),
+    "core/cli": ("ruff",),
+    "frontends/grpc": ("grpcio-health-checking", "grpcio-reflection", "grpcio-tools", "h2"),
     "frontends/http": ("jsonschema",),
     "frontends/metrics": ("prometheus_client",),
     "plugins/caffe2": ("onnx", "onnxruntime", "torch"),
+    "plugins/custom": ("mypy",),
     "plugins/onnx": ("onnx", "onnxruntime"),
     "plugins/openvino": ("onnx", "openvino"),
+    "plugins/process-workers": ("opentelemetry-sdk",),
     "plugins/repository-agents": ("model-signing",),
     "plugins/store": ("moto[s3,server]",),
     "plugins/tensorflow": ("tensorflow-cpu",),
@@ -60,9 +63,11 @@ MEGABYTES = {
     "cuda-bindings": 10,
     "model-signing": 20,
     "moto": 30,
+    "mypy": 20,
     "onnx": 9,
     "onnxruntime": 24,
     "openvino": 60,
+    "ruff": 11,
     "tensorflow-cpu": 300,
     "tensorrt_lean_cu12_libs": 50,
     "tensorrt_rtx_cu12_libs": 90,

@@ -29,11 +29,17 @@ IN_RAY = "naiad-ray"
 """Its framework has an environment of its own."""
 
 
+_RUN = re.compile(r'"-m", "(\w+)')
+"""A module that a test runs: `python -m ruff`."""
+
+
 def imported(member: Member) -> set[str]:
-    """The top-level modules that the tests of a member import, where they are imported unconditionally."""
+    """The top-level modules that the tests of a member run, or import unconditionally."""
     names: set[str] = set()
     for path in (member.folder / "tests").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        names |= {*_RUN.findall(text)}
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Import):
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
