@@ -104,6 +104,7 @@ def test_the_size_counts_large_packages_and_what_is_there_is_not_fetched() -> No
         ("plugins/onnx -k strings", ".tests-of-plugins-onnx"),
         ("-k strings", ".installed-for-development"),
         ("plugins/onnx core/cli", ".tests-of-core-cli+plugins-onnx"),
+        ("core/cli core/config core/kernel core/kit core/tensors", ".tests-of-1289359503"),
     ],
 )
 def test_make_test_installs_what_its_arguments_need(arguments: str, expected: str) -> None:
