@@ -44,7 +44,7 @@ OF_MEMBERS = {
     "plugins/openvino": ("onnx", "openvino"),
     "plugins/process-workers": ("opentelemetry-sdk",),
     "plugins/repository-agents": ("model-signing",),
-    "plugins/store": ("moto[s3,server]",),
+    "plugins/store": ("huggingface_hub", "moto[s3,server]"),
     "plugins/tensorflow": ("tensorflow-cpu",),
     "plugins/tensorrt": (
         "cuda-bindings",
