@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 from naiad_http.application import operations
 from naiad_http.incoming import LONGEST_HEAD
-from naiad_http.limits import IDLE_SECONDS
 from naiad_http.openapi import INFERENCE_PATHS
 from naiad_http.options import OPTIONS
 from naiad_http.statuses import STATUSES
+from naiad_kit.frontends.connection_limits import IDLE_SECONDS
 from naiad_kit.frontends.restrictions import APIS
 
 SERVER = SimpleNamespace(service=lambda kind: None)

@@ -6,10 +6,12 @@ from typing import Any
 
 from naiad_grpc.statuses import Code, RpcError
 from naiad_kit.frontends.api_keys import ApiKeys, Refusal, credential_of
+from naiad_kit.frontends.connection_limits import open_file_limit
 from naiad_kit.frontends.restrictions import RestrictedApis
 
 SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
 HEADER_PREFIX = "triton-grpc-protocol-"
+_MOST_CONNECTIONS = 16384
 _ALWAYS_ANSWERED = frozenset(("health", "metadata"))
 """The groups of RPCs that do not count for the limit of calls in flight, and are answered above it."""
 
@@ -97,3 +99,8 @@ class Admission:
 def refused_key(refusal: Refusal) -> RpcError:
     """The status of a call that the API keys refuse."""
     return RpcError(Code.PERMISSION_DENIED if refusal.is_known else Code.UNAUTHENTICATED, refusal.message)
+
+
+def default_connections() -> int:
+    """The default of `--grpc-max-connections`: a quarter of the limit of open files, the rest for HTTP and models."""
+    return min(max(open_file_limit() // 4, 1), _MOST_CONNECTIONS)

@@ -29,7 +29,7 @@ E = ErrorCode
 @pytest.fixture
 def hurried(monkeypatch):
     """Requests may take 50 ms, and the server looks at them every 10 ms."""
-    monkeypatch.setattr(server_calls, "_REQUEST_SECONDS", 0.05)
+    monkeypatch.setattr(server_calls, "BODY_SECONDS", 0.05)
     monkeypatch.setattr(protocol, "_LONGEST_TIMER", 0.01)
 
 
@@ -77,7 +77,7 @@ def test_a_stream_may_be_silent_between_messages(run, hurried, content):
 
 
 def test_a_message_that_arrives_fast_enough_may_take_long(run, hurried, monkeypatch):
-    monkeypatch.setattr(server_calls, "_SLOWEST_BYTES_PER_SECOND", 10)
+    monkeypatch.setattr(server_calls, "SLOWEST_BYTES_PER_SECOND", 10)
 
     async def main():
         async with listening() as listener, client_of(listener) as client:

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable
 
-from naiad_http.limits import SLOWEST_BYTES_PER_SECOND, Limits
+from naiad_http.limits import Limits
 from naiad_http.reader import RequestReader
+from naiad_kit.frontends.connection_limits import SLOWEST_BYTES_PER_SECOND
 
 _NEVER = float("inf")
 

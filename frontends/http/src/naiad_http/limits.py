@@ -8,14 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from naiad_http.statuses import HttpError
-from naiad_kit.frontends.open_files import open_file_limit
+from naiad_kit.frontends.connection_limits import BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS, open_file_limit
 
-IDLE_SECONDS = 75.0
-HEAD_SECONDS = 20.0
-BODY_SECONDS = 30.0
-SLOWEST_BYTES_PER_SECOND = 4096
-"""The timeout of a body grows by a second for this many bytes that have arrived, so that large uploads over slow lines
-continue."""
 SPARE_CONNECTIONS = 16
 """The number of connections above the limit that serve only health checks and the model repository."""
 SPARE_SECONDS = 2.0

@@ -4,7 +4,7 @@ from math import isfinite
 
 from naiad.options import Option, boolean, port, positive
 from naiad_http.cors import allowed_origin
-from naiad_http.limits import BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS
+from naiad_kit.frontends.connection_limits import BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS
 
 
 def _seconds(text: str) -> float:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from naiad_http.connection import GOODBYE_SECONDS, LINGER_SECONDS
-from naiad_http.limits import IDLE_SECONDS
+from naiad_kit.frontends.connection_limits import IDLE_SECONDS
 
 
 @pytest.mark.parametrize("end", ["eof_received", "connection_lost"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from naiad_http.limits import IDLE_SECONDS
+from naiad_kit.frontends.connection_limits import IDLE_SECONDS
 
 from .events import texts
 

@@ -6,8 +6,9 @@ import socket
 import pytest
 
 from naiad_http import limits
-from naiad_http.limits import BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS, SPARE_CONNECTIONS, SPARE_SECONDS, Limits
+from naiad_http.limits import SPARE_CONNECTIONS, SPARE_SECONDS, Limits
 from naiad_kit.frontends.byte_budget import ByteBudget
+from naiad_kit.frontends.connection_limits import BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS
 
 from .conftest import Connection, FakeLoop
 

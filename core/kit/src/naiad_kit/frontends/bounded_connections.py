@@ -13,14 +13,17 @@ from uvicorn import Config
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.server import ServerState
 
-from naiad_kit.frontends.open_files import open_file_limit
+from naiad_kit.frontends.connection_limits import (
+    BODY_SECONDS,
+    HEAD_SECONDS,
+    IDLE_SECONDS,
+    SLOWEST_BYTES_PER_SECOND,
+    open_file_limit,
+)
 
 Message = MutableMapping[str, Any]
 Application = Callable[[Any, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]
 
-KEEP_ALIVE_SECONDS = 75
-"""How long an idle connection is kept: longer than the usual interval between requests."""
-_BODY_RATE = 4096
 _MOST_UNREAD = 1 << 19
 """Bytes of a connection that no application has read: uvicorn pauses at 64 KiB of a body, and never within a head."""
 _FEWEST, _MOST = 16, 512
@@ -38,9 +41,9 @@ class ConnectionLimits:
     """
 
     most: int
-    head: float = 20.0
-    body: float = 30.0
-    stall: float = 75.0
+    head: float = HEAD_SECONDS
+    body: float = BODY_SECONDS
+    stall: float = IDLE_SECONDS
 
 
 def usual_limits() -> ConnectionLimits:
@@ -199,7 +202,7 @@ class BoundedConnection(asyncio.Protocol):
         self._in_flight -= 1
         self._unread = 0
         if self in self._connections.open and not self._in_flight:
-            self._wait(KEEP_ALIVE_SECONDS + self._limits.head)
+            self._wait(IDLE_SECONDS + self._limits.head)
 
     def abort(self) -> None:
         """Cut the client off."""
@@ -222,7 +225,8 @@ class BoundedConnection(asyncio.Protocol):
 
     def _expire(self) -> None:
         """Cut a silent client off; one whose body still comes fast enough gets more time."""
-        more = self._began + self._limits.body + self._received / _BODY_RATE - self._loop.time() if self._began else 0.0
+        allowed = self._limits.body + self._received / SLOWEST_BYTES_PER_SECOND
+        more = self._began + allowed - self._loop.time() if self._began else 0.0
         if more > 0:
             self._set_deadline(more)
         else:

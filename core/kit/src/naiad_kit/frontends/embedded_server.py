@@ -14,7 +14,8 @@ import uvicorn
 
 from naiad.errors import InternalError, UnavailableError
 from naiad_kit.frontends.addresses import bind_tcp
-from naiad_kit.frontends.bounded_connections import KEEP_ALIVE_SECONDS, BoundedConnections, usual_limits
+from naiad_kit.frontends.bounded_connections import BoundedConnections, usual_limits
+from naiad_kit.frontends.connection_limits import IDLE_SECONDS
 
 _SECOND = 1.0
 _NEVER = 86400.0
@@ -176,7 +177,7 @@ class EmbeddedListener:
             ) from error
         connections = BoundedConnections(usual_limits())
         watched = connections.watched(application)
-        config = embedded_config(watched, timeout_keep_alive=KEEP_ALIVE_SECONDS, http=connections.make)
+        config = embedded_config(watched, timeout_keep_alive=int(IDLE_SECONDS), http=connections.make)
         listener = cls(EmbeddedServer(config), listening)
         await listener._server.open(listening)
         return listener

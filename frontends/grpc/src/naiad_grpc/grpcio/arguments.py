@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from naiad_kit.frontends.open_files import open_file_limit
+from naiad_grpc.admission import default_connections
 
 _ARGUMENTS = {
     "reuse-grpc-port": "grpc.so_reuseport",
@@ -21,7 +21,6 @@ _ARGUMENTS = {
     "grpc-max-message-size": "grpc.max_receive_message_length",
     "grpc-max-response-size": "grpc.max_send_message_length",
 }
-_MOST_CONNECTIONS = 16384
 _LEVELS = {"none": 0, "low": 1, "medium": 2, "high": 3}
 
 
@@ -31,7 +30,7 @@ def channel_arguments(settings: Mapping[str, Any]) -> list[tuple[str, int]]:
     A level of compression, unlike an algorithm, lets gRPC choose an algorithm that the client accepts.
     """
     arguments = [(argument, int(settings[option])) for option, argument in _ARGUMENTS.items()]
-    connections: int = settings["grpc-max-connections"] or _default_connections()
+    connections: int = settings["grpc-max-connections"] or default_connections()
     arguments.append(("grpc.max_allowed_incoming_connections", connections))
     # calls that the event loop has not taken yet, which take 5 kB each; a client may begin and reset them for ever, but
     # those that one connection may have at a time are never refused: a burst of them comes before the loop takes any
@@ -44,8 +43,3 @@ def channel_arguments(settings: Mapping[str, Any]) -> list[tuple[str, int]]:
     arguments.append(("grpc.http2.ping_timeout_ms", settings["grpc-keepalive-timeout"]))
     level = _LEVELS[settings["grpc-infer-response-compression-level"]]
     return [*arguments, ("grpc.default_compression_level", level)] if level else arguments
-
-
-def _default_connections() -> int:
-    """A quarter of the limit of open files; health, metrics and loads need some too."""
-    return min(max(open_file_limit() // 4, 1), _MOST_CONNECTIONS)

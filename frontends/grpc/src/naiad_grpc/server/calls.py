@@ -17,9 +17,8 @@ from naiad_grpc.wire.message_reader import Framed, MessageReader, prefix
 from naiad_kit.buffers import Buffer
 from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES
 from naiad_kit.frontends.codec_threads import CodecJob
+from naiad_kit.frontends.connection_limits import BODY_SECONDS, SLOWEST_BYTES_PER_SECOND
 
-_REQUEST_SECONDS = 30.0
-_SLOWEST_BYTES_PER_SECOND = 4096
 ENDS_WITHIN = "the request ends within a message"
 _COMPRESSED_INLINE = 16384
 """Answers up to this size are compressed on the event loop: that takes less than a millisecond."""
@@ -117,7 +116,7 @@ class Call(ABC):
         """Whether what the client owes has taken too long; data gives it a second for each 4 KiB."""
         if not self._is_awaited():
             return False
-        return now - self._began > _REQUEST_SECONDS + self._received / _SLOWEST_BYTES_PER_SECOND
+        return now - self._began > BODY_SECONDS + self._received / SLOWEST_BYTES_PER_SECOND
 
     # What calls do
 

@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from naiad.options import Settings
-from naiad_grpc.admission import Admission
+from naiad_grpc.admission import Admission, default_connections
 from naiad_grpc.http2.endpoint import Limits
 from naiad_grpc.http2.timers import Timeouts
 from naiad_grpc.options import MOST
@@ -24,7 +24,6 @@ from naiad_kit.frontends.addresses import UNIX
 from naiad_kit.frontends.api_keys import ApiKeys
 from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.endpoints import Endpoint, open_endpoint
-from naiad_kit.frontends.open_files import open_file_limit
 from naiad_kit.frontends.renewal import CertificateRenewal
 from naiad_kit.frontends.tls import server_context
 
@@ -32,7 +31,6 @@ _ACCEPTED_PER_TURN = 16
 """The number of watched descriptors of the listening socket: libuv accepts one connection for each in a turn."""
 _FLUSH_SECONDS = 0.25
 """Seconds for sending the last bytes when the grace period is over."""
-_MOST_CONNECTIONS = 16384
 _STREAM_WINDOW = 1 << 20
 """The most bytes that wait in one stream; a message that has begun may exceed it."""
 _NEVER = 86400.0
@@ -67,7 +65,7 @@ class Listener:
             most_sent=settings["grpc-max-response-size"],
             level=LEVELS[settings["grpc-infer-response-compression-level"]],
             budget=budget,
-            most_connections=settings["grpc-max-connections"] or _default_connections(),
+            most_connections=settings["grpc-max-connections"] or default_connections(),
         )
         self._connections = self._context.connections
         self._endpoint: Endpoint | None = None
@@ -172,8 +170,3 @@ def _timeouts(settings: Settings) -> Timeouts:
         least_ping_interval=seconds("grpc-http2-min-recv-ping-interval-without-data"),
         most_ping_strikes=settings["grpc-http2-max-ping-strikes"],
     )
-
-
-def _default_connections() -> int:
-    """A quarter of the limit of open files; health, metrics and loads need some too."""
-    return min(max(open_file_limit() // 4, 1), _MOST_CONNECTIONS)

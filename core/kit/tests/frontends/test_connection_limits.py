@@ -1,10 +1,10 @@
-"""The limit of open files."""
+"""The limit of open files, which bounds connections."""
 
 import resource
 
 import pytest
 
-from naiad_kit.frontends.open_files import NO_LIMIT, open_file_limit
+from naiad_kit.frontends.connection_limits import NO_LIMIT, open_file_limit
 
 
 def test_the_limit_is_that_of_the_process(monkeypatch):
