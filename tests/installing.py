@@ -43,7 +43,7 @@ OF_MEMBERS = {
     "plugins/onnx": ("onnx", "onnxruntime"),
     "plugins/openvino": ("onnx", "openvino"),
     "plugins/process-workers": ("opentelemetry-sdk",),
-    "plugins/repository-agents": ("model-signing",),
+    "plugins/repository-agents": ("model-signing", "pyopenssl"),
     "plugins/store": ("huggingface_hub", "moto[s3,server]"),
     "plugins/tensorflow": ("tensorflow-cpu",),
     "plugins/tensorrt": (
