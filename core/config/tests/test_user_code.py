@@ -1,5 +1,6 @@
 """The line of the user's code in the description of an error, and tracebacks that begin in that code."""
 
+import errno
 import json
 import sys
 import traceback
@@ -42,6 +43,18 @@ def raised_by(call: Callable[..., object], *args: object) -> BaseException:
 
 def functions_of(error: BaseException | None) -> list[str]:
     return [] if error is None else [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "; raise 'ulimit -n', the most open files of this process"),
+        (OSError(errno.ENFILE, "Too many open files in system"), "; raise the most open files of the machine"),
+        (RuntimeError("can't start new thread"), "; raise 'ulimit -u' of the user, or the limit of processes"),
+    ],
+)
+def test_an_error_for_a_limit_of_the_system_says_what_to_raise(error: Exception, advice: str) -> None:
+    assert describe_error(error).startswith(f"{type(error).__name__}: {error}{advice}")
 
 
 def test_the_last_line_of_the_users_code_is_named(error: BaseException) -> None:

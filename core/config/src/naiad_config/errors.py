@@ -4,6 +4,7 @@ They stand here and not in the kernel because `naiad-config` and `naiad-tensors`
 has all that callers tell apart.
 """
 
+import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -103,12 +104,35 @@ class ConfigError(InvalidArgumentError):
 
 
 def describe_error(error: BaseException) -> str:
-    """`ValueError: its text`; the type alone where there is no text, or where asking for it raises too."""
+    """`ValueError: its text`; the type alone where there is no text, or where asking for it raises too.
+
+    For a limit of the system on open files or processes the text is followed by what to raise.
+    """
     try:
         text = str(error)
     except BaseException:  # noqa: BLE001 - the error's own code, which must not hide the error
         text = ""
+    advice = advice_for(error)
+    text = f"{text}; {advice}" if advice else text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def advice_for(error: BaseException) -> str:
+    """What to do about an error that says that a limit of the system is reached; "" for any other."""
+    if isinstance(error, OSError):
+        return _ADVICE.get(error.errno or 0, "")
+    if type(error) is RuntimeError and error.args == ("can't start new thread",):
+        return MORE_PROCESSES
+    return ""
+
+
+MORE_PROCESSES = "raise 'ulimit -u' of the user, or the limit of processes of the container"
+"""What to do where the system starts no more threads or processes."""
+
+_ADVICE = {
+    errno.EMFILE: "raise 'ulimit -n', the most open files of this process",
+    errno.ENFILE: "raise the most open files of the machine (sysctl fs.file-max)",
+}
 
 
 def drop_tracebacks(error: BaseException) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from naiad.errors import ModelNotReadyError, WorkerDiedError
+from naiad.errors import ModelNotReadyError, NaiadError, WorkerDiedError
 from naiad_testing.in_loop import request, running
 from naiad_testing.loops import jump, turns, until
 from naiad_testing.steered import SteeredInstance
@@ -128,3 +128,56 @@ async def test_an_instance_that_proved_itself_may_die_again_like_the_first_time(
             assert response.outputs["OUTPUT"].array.tolist() == [1]
 
     assert gate.tries == 4
+
+
+async def test_a_load_without_a_thread_for_its_instance_fails_and_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end waited for a worker that had never begun."""
+    backend, _ = gated(tmp_path)
+    shortage = Shortage(monkeypatch)
+
+    async with running(tmp_path, backend, model_control_mode="explicit") as server:
+        shortage.lasts = True
+        with pytest.raises(NaiadError, match=r"the worker of instance 'm_0' failed: RuntimeError: .*; raise"):
+            await server.load("m")
+        shortage.lasts = False
+        await server.load("m")
+        response = await server.infer(request("m", 3))
+
+    assert response.outputs["OUTPUT"].array.tolist() == [3]
+
+
+async def test_a_replacement_without_a_thread_is_tried_again_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The task that replaces instances ended with the error, and the model was dead until the next load."""
+    backend, _ = gated(tmp_path)
+    shortage = Shortage(monkeypatch)
+
+    async with running(tmp_path, backend) as server:
+        shortage.lasts = True
+        with pytest.raises(WorkerDiedError):
+            await server.infer(request("m", DEADLY))
+        await until(lambda: "; trying again" in caplog.text)
+        shortage.lasts = False
+        await jump(0.2)
+        await until(lambda: states(server) == ["READY"])
+        response = await server.infer(request("m", 3))
+
+    assert response.outputs["OUTPUT"].array.tolist() == [3]
+
+
+class Shortage:
+    """While it `lasts`, the system has no thread for an instance."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.lasts = False
+        start = threading.Thread.start
+
+        def start_if_there_is_one(thread: threading.Thread) -> None:
+            if self.lasts and thread.name.startswith("naiad-m_0"):
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", start_if_there_is_one)

@@ -12,6 +12,7 @@ from naiad._engine.readiness import ASYNC_READY, PATIENCE
 from naiad.backend import Instance, Model, Placement
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, NaiadError
 from naiad.extend import MakeWorker, Worker
+from naiad.foreign_errors import contained
 from naiad_tensors.devices import Device
 
 _logger = logging.getLogger("naiad.model")
@@ -133,16 +134,13 @@ class Instances:
         workers = [managed.worker for managed in self.all if managed.worker is not None]
         for worker in workers:
             worker.stop()
-        waits = [asyncio.wrap_future(worker.ended) for worker in workers]
-        try:
-            await asyncio.gather(*waits)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        await asyncio.gather(*(asyncio.wrap_future(worker.ended) for worker in workers))
 
     def _start_worker(self, managed: ManagedInstance) -> Worker[Execution]:
-        worker = managed.worker = self._make_worker(managed.placement, managed)
-        worker.start()
+        with contained(f"starting the worker of instance '{managed.name}'"):
+            worker = self._make_worker(managed.placement, managed)
+            worker.start()
+        managed.worker = worker  # only now: `close` waits for its end, and one without a thread never ends
         return worker
 
     def _make_instance(self, placement: Placement) -> Instance:
@@ -184,8 +182,8 @@ class Instances:
     async def _replace(self, managed: ManagedInstance) -> None:
         while True:
             await asyncio.sleep(_delay(managed.setbacks))
-            worker = self._start_worker(managed)
             try:
+                worker = self._start_worker(managed)
                 instance = await asyncio.wrap_future(worker.started)
             except NaiadError as error:
                 managed.setbacks += 1
