@@ -1,6 +1,7 @@
 """Reading model repositories: folders, versions and version policies."""
 
 import os
+from errno import EMFILE
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,18 @@ def test_a_repository_that_cannot_be_read_is_named(tmp_path: Path, kind: str) ->
 
     with pytest.raises(NotFoundError, match=r"model repository '.*/root' cannot be read: .*; give an existing folder"):
         scan([root])
+
+
+def test_a_repository_that_cannot_be_read_for_want_of_descriptors_is_not_called_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise OSError(EMFILE, os.strerror(EMFILE), str(path))
+
+    monkeypatch.setattr(os, "scandir", refuse)
+
+    with pytest.raises(NotFoundError, match="cannot be read: Too many open files; raise 'ulimit -n', the most open"):
+        scan([tmp_path])
 
 
 @pytest.mark.parametrize("kind", ["folder", "link"])

@@ -1,17 +1,22 @@
 """Isolated models answer as they do in the server's own process."""
 
+import errno
 import os
+import socket
+import subprocess
 import textwrap
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 
 from naiad.errors import ModelFailedError, NaiadError, WorkerDiedError
+from naiad_process_workers import process
 from naiad_process_workers.connection import Connection
 from naiad_process_workers.messages import Kind
 
@@ -161,11 +166,40 @@ def test_a_process_that_ends_while_it_loads_says_how(write: Write, served: Serve
         pass
 
 
+@pytest.mark.parametrize(
+    ("module", "what", "code", "reason"),
+    [
+        (socket, "socketpair", errno.EMFILE, "Too many open files; raise 'ulimit -n'"),
+        (subprocess, "Popen", errno.EMFILE, "Too many open files; raise 'ulimit -n'"),
+        (subprocess, "Popen", errno.EAGAIN, "Resource temporarily unavailable; raise 'ulimit -u'"),
+        (subprocess, "Popen", errno.ENOENT, r"\[Errno 2\] No such file or directory: 'python'"),
+    ],
+)
+def test_a_process_that_cannot_be_started_says_which_limit_to_raise(
+    write: Write,
+    served: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    what: str,
+    code: int,
+    reason: str,
+) -> None:
+    def refuse(*args: object, **options: object) -> NoReturn:
+        raise OSError(code, os.strerror(code), *(["python"] if code == errno.ENOENT else []))
+
+    refusing = SimpleNamespace(**{**vars(module), what: refuse})
+    monkeypatch.setattr(process, module.__name__, refusing)
+
+    with pytest.raises(NaiadError, match=f"a process for model 'm' cannot be started: {reason}"), served(write("m")):
+        pass
+
+
 ENDS = {
     "os._exit(3)": "exit code 3",
     "sys.exit(4)": "SystemExit: 4",
     "raise KeyboardInterrupt": "KeyboardInterrupt",
     "os.kill(os.getpid(), signal.SIGKILL)": "signal 9",
+    "signal.signal(signal.SIGINT, signal.SIG_DFL); signal.raise_signal(signal.SIGINT)": "OpenBLAS .*'ulimit -u'",
     "os.abort()": "signal 6",
     "import ctypes; ctypes.string_at(0)": "signal 11",
     "os.closerange(3, 256)": "closed its link",

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from naiad_config.errors import InvalidArgumentError, NotFoundError
+from naiad_config.errors import InvalidArgumentError, NotFoundError, advice_for
 from naiad_config.placement import ModelVersionPolicy
 
 MAX_NAME_LENGTH = 255
@@ -26,9 +26,8 @@ def scan(roots: Sequence[Path]) -> dict[str, list[Path]]:
                 entries = sorted(filter(_is_meant_as_folder, listed), key=lambda entry: entry.name)
             root.stat()  # a repository that was moved away meanwhile: what it has lost is not deleted
         except OSError as error:
-            raise NotFoundError(
-                f"model repository '{root}' cannot be read: {error.strerror}; give an existing folder of models"
-            ) from error
+            advice = advice_for(error) or "give an existing folder of models"
+            raise NotFoundError(f"model repository '{root}' cannot be read: {error.strerror}; {advice}") from error
         for entry in entries:
             if not entry.name.startswith((".", "__")):
                 name = os.fsencode(entry.name).decode("utf-8", "backslashreplace")

@@ -9,15 +9,17 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from errno import EAGAIN
 from pathlib import Path
 from typing import Any
 
 from naiad.backend import ModelContext
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError
 from naiad.types import Request
+from naiad_config.errors import MORE_PROCESSES, advice_for
 from naiad_config.user_code import from_user_code
 from naiad_process_workers import bootstrap
 from naiad_process_workers.bodies import BodyArenasService, BodyPart
@@ -34,6 +36,10 @@ _logger = logging.getLogger("naiad.model")
 SECONDS_TO_END = 1.0
 """A process whose link is closed is killed when it has not ended after so long."""
 
+_WHO_SIGNALS: dict[int, str] = {
+    signal.SIGKILL: ", as the system does when memory runs out",
+    signal.SIGINT: f", as the OpenBLAS of numpy does that cannot start threads; if the log says so, {MORE_PROCESSES}",
+}
 _SIGNALS_OF_MEMORY = (signal.SIGABRT, signal.SIGBUS, signal.SIGKILL, signal.SIGSEGV)
 
 SECONDS_TO_CLOSE = 30.0
@@ -113,19 +119,7 @@ class ModelProcess:
         self._group: MemoryGroup | None = None
         if limits.memory and limits.groups is not None:
             self._group = limits.groups.create(limits.memory)
-        work, work_there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        control, control_there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._popen = self._start(environment, work_there, control_there)
-        except BaseException:
-            work.close()
-            control.close()
-            if self._group is not None:
-                self._group.close()
-            raise
-        finally:
-            work_there.close()
-            control_there.close()
+        work, control = self._start(environment)
         self.work = Connection(work, self._memory)
         self.control = ControlLink(
             Connection(control, self._memory), context, lambda number: self.requests.get(number, ()), self.kill
@@ -143,7 +137,8 @@ class ModelProcess:
 
     def attach(self, index: int) -> Connection:
         """A further work link, for an instance of that index on a thread of its own. Raises ModelFailedError."""
-        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with _starting(self._name):
+            here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self.control.attach(index, there)
         except LinkClosedError as error:
@@ -250,33 +245,41 @@ class ModelProcess:
                 if frame.kind in kinds:
                     return frame
 
-    def _start(
-        self, environment: Environment, work: socket.socket, control: socket.socket
-    ) -> "subprocess.Popen[bytes]":
+    def _start(self, environment: Environment) -> tuple[socket.socket, socket.socket]:
+        """Start the process: the server's ends of the work link and of the control link. Raises InternalError."""
+        with _starting(self._name), ExitStack() as failure, ExitStack() as links:
+            if self._group is not None:
+                failure.callback(self._group.close)
+            work, work_there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+            failure.callback(work.close)
+            links.callback(work_there.close)
+            control, control_there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+            failure.callback(control.close)
+            links.callback(control_there.close)
+            self._popen = self._spawn(environment, work_there.fileno(), control_there.fileno())
+            failure.callback(self._popen.kill)
+            if self._group is not None:
+                self._group.add(self._popen.pid)
+            failure.pop_all()
+        return work, control
+
+    def _spawn(self, environment: Environment, work: int, control: int) -> "subprocess.Popen[bytes]":
         lifeline = _lifeline()
-        descriptors = (work.fileno(), control.fileno(), lifeline)
         setup = {
             "path": environment.path,
             "packages": dict(environment.packages),
-            "work": descriptors[0],
-            "control": descriptors[1],
+            "work": work,
+            "control": control,
             "lifeline": lifeline,
             "memory": 0 if self._group is not None else self.limits.memory,
         }
-        command = [environment.python, str(Path(bootstrap.__file__)), json.dumps(setup)]
-        try:
-            popen = subprocess.Popen(  # noqa: S603 - the interpreter is the server's or the configuration's
-                command,
-                stdin=subprocess.DEVNULL,
-                pass_fds=descriptors,
-                start_new_session=True,
-                env=dict(environment.variables) or None,
-            )
-            if self._group is not None:
-                self._group.add(popen.pid)
-        except OSError as error:
-            raise InternalError(f"a process for model '{self._name}' cannot be started: {error}") from error
-        return popen
+        return subprocess.Popen(  # noqa: S603 - the interpreter is the server's or the configuration's
+            [environment.python, str(Path(bootstrap.__file__)), json.dumps(setup)],
+            stdin=subprocess.DEVNULL,
+            pass_fds=(work, control, lifeline),
+            start_new_session=True,
+            env=dict(environment.variables) or None,
+        )
 
     def _ended_because(self) -> str:
         try:
@@ -293,6 +296,17 @@ class ModelProcess:
         return _describe_exit(code, 0 if self._group is not None else self.limits.memory)
 
 
+@contextmanager
+def _starting(model: str) -> Iterator[None]:
+    """Raises InternalError, with what to raise where a limit of the system is reached, for an OSError in the block."""
+    try:
+        yield
+    except OSError as error:
+        advice = MORE_PROCESSES if error.errno == EAGAIN else advice_for(error)
+        reason = f"{error.strerror}; {advice}" if advice else str(error)
+        raise InternalError(f"a process for model '{model}' cannot be started: {reason}") from error
+
+
 def _describe_exit(code: int, memory: int) -> str:
     """How a process ended; `memory` is the limit of its address space, which may be why, 0 without any."""
     if code == LINK_LOST:
@@ -304,7 +318,7 @@ def _describe_exit(code: int, memory: int) -> str:
         name = signal.Signals(-code).name
     except ValueError:
         name = "unknown"
-    hint = ", as the system does when memory runs out" if -code == signal.SIGKILL else ""
+    hint = _WHO_SIGNALS.get(-code, "")
     return f"signal {-code} ({name}){hint}{limited if -code in _SIGNALS_OF_MEMORY else ''}"
 
 
