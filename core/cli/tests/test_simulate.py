@@ -95,7 +95,7 @@ def test_groups_on_gpus_that_are_not_here_count_too(tmp_path: Path, capsys: pyte
         (("--arrivals", "gamma:3"), "poisson:RATE"),
         (("--arrivals", "uniform:1", "--service-time-ms", "1+2+3"), "not a time in milliseconds"),
         (("--arrivals", "uniform:1", "--service-time-ms", "-1"), "not a time in milliseconds"),
-        (("--arrivals", "uniform:1", "--duration", "soon"), "not a positive number of seconds"),
+        (("--arrivals", "uniform:1", "--duration", "soon"), "not a number of seconds above 0"),
         (("--arrivals", "uniform:1", "--instances", "0"), "not a whole number from 1"),
         ((), "--arrivals"),
     ],

@@ -117,6 +117,14 @@ def test_json_is_for_programs(url: str, capsys: pytest.CaptureFixture[str]) -> N
     )
 
 
+@pytest.mark.parametrize("text", ["soon", "0", "nan", "3601"])
+def test_an_interval_out_of_bounds_is_a_mistake(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["top", f"--interval={text}"])
+
+    assert f"'{text}' is not a number of seconds from 0.1, at most 3600" in capsys.readouterr().err
+
+
 def test_metrics_that_are_not_there_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["top", "--metrics-url", "http://127.0.0.1:9"])
 

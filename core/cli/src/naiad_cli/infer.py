@@ -11,6 +11,7 @@ import numpy as np
 from naiad.errors import NaiadError, NotFoundError, UnsupportedError, UsageError
 from naiad_cli.chart import drawn, plain
 from naiad_cli.client import Client, add_server_options, client_of
+from naiad_cli.number_types import seconds
 from naiad_cli.parser import Parser, Subparsers, did_you_mean
 from naiad_cli.tables import add_json_option, print_json, print_table
 from naiad_cli.tensors import json_elements, outputs_of, parameter, read_tensor, shown, to_wire
@@ -47,19 +48,10 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     parser.add_argument("--stream", action="store_true", help="print each response of the model as it comes")
     add_json_option(parser)
     parser.add_argument("--id", default="", help="the request's id")
-    parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="SECS", help="how long to wait (default: 60)")
+    parser.add_argument(
+        "--timeout", type=seconds(most=_LONGEST), default=60.0, metavar="SECS", help="how long to wait (default: 60)"
+    )
     parser.set_defaults(run=run)
-
-
-def _seconds(text: str) -> float:
-    """A time to wait. Raises ArgumentTypeError for one that sockets do not take."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= _LONGEST:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0, and at most {_LONGEST:.0f}")
-    return seconds
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from naiad.errors import PluginError
+from naiad_cli.number_types import number, number_from_one, seconds
 from naiad_cli.parser import Parser, Subparsers
 from naiad_config.installing import install_command
 
@@ -26,13 +27,13 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     parser.add_argument("--arrivals", required=True, metavar="SPEC", help=FORMS)
     parser.add_argument(
         "--duration",
-        type=_seconds,
+        type=seconds(),
         metavar="S",
         help=f"seconds of arrivals (default: {DURATION:g}, or all that were recorded)",
     )
     parser.add_argument(
         "--instances",
-        type=_number_from_one,
+        type=number_from_one,
         metavar="N",
         help="how many instances (default: as the configuration says)",
     )
@@ -46,7 +47,7 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for random arrivals (default: %(default)s)")
     parser.add_argument(
         "--sequences",
-        type=_number_from_one,
+        type=number_from_one,
         default="8",
         metavar="N",
         help="how many sequences run at once, if the model needs sequences and the arrivals name none "
@@ -54,7 +55,7 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     )
     parser.add_argument(
         "--sequence-length",
-        type=_number_from_one,
+        type=number_from_one,
         default="20",
         metavar="N",
         help="how many requests such a sequence has (default: %(default)s)",
@@ -78,30 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
     return print_simulation(arguments)
 
 
-def _seconds(text: str) -> float:
-    number = _number(text)
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number of seconds")
-    return number
-
-
-def _number_from_one(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1")
-    return int(text)
-
-
 def _service_time(text: str) -> Callable[[int], float]:
     """Seconds by batch size, from `A` or `A+B` in milliseconds."""
     fixed, plus, per_item = text.partition("+")
-    milliseconds = (_number(fixed), _number(per_item) if plus else 0.0)
+    milliseconds = (number(fixed), number(per_item) if plus else 0.0)
     if not all(0 <= part < math.inf for part in milliseconds):
         raise argparse.ArgumentTypeError(f"'{text}' is not a time in milliseconds such as 5 or 4+0.3")
     return lambda size: (milliseconds[0] + milliseconds[1] * size) / 1e3
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

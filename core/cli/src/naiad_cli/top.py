@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from naiad.errors import NaiadError, UsageError
 from naiad_cli.client import Client, add_server_options, client_of
 from naiad_cli.logs import takes_colours
+from naiad_cli.number_types import seconds
 from naiad_cli.option_sources import from_variable
 from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.tables import add_json_option, drawn_table, print_json, print_table
@@ -40,7 +41,11 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
         help=f"where the metrics are (default: NAIAD_METRICS_URL, else port {_METRICS_PORT} of the host of --url)",
     )
     parser.add_argument(
-        "--interval", type=_seconds, default=2.0, metavar="SECS", help="seconds between two looks (default: 2)"
+        "--interval",
+        type=seconds(0.1, 3600),
+        default=2.0,
+        metavar="SECS",
+        help="seconds between two looks (default: 2)",
     )
     parser.add_argument("--once", action="store_true", help="print one table, of one interval; so it is in a pipe")
     add_json_option(parser)
@@ -152,10 +157,3 @@ def _metrics_url(url: str) -> str:
     except ValueError as error:
         raise UsageError(f"--url {url} is not an HTTP address: {error}") from error
     return f"http://{f'[{host}]' if ':' in host else host}:{_METRICS_PORT}"
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0.1 <= value <= 3600:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds from 0.1 to 3600")
-    return value
