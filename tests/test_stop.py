@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING
 
 import pytest
@@ -123,6 +124,32 @@ def test_a_model_that_closed_stderr_does_not_keep_a_signal_from_the_server(
     server.signal(number)
 
     assert server.exit_status() == 0
+
+
+@pytest.mark.parametrize(("streams", "options"), [("<&- >{log} 2>&1", []), ("<&- >&- 2>&-", ["--log-file={log}"])])
+def test_a_server_that_is_started_with_closed_streams_serves_and_stops(
+    tmp_path: Path, streams: str, options: list[str]
+) -> None:
+    """A socket had the number of one, and libuv ends the process when it is to close such a descriptor."""
+    write_model(tmp_path / "models", "echo", ECHO)
+    log = tmp_path / "log"
+    ports = [f"--{each}-port=0" for each in ("http", "grpc", "metrics", "dashboard")]
+    command = [str(NAIAD), "serve", str(tmp_path / "models"), *ports, *(each.format(log=log) for each in options)]
+    server = subprocess.Popen(["sh", "-c", f'exec "$0" "$@" {streams.format(log=log)}', *command])
+
+    try:
+        while not (log.exists() and (port := re.search(r"http frontend listens at \S+:(\d+)", log.read_text()))):
+            assert server.poll() is None
+            sleep(0.02)
+        url = f"http://127.0.0.1:{port.group(1)}/v2/models/echo/infer"
+        subprocess.run([sys.executable, "-c", CLIENT, url], check=True)
+        server.send_signal(signal.SIGTERM)
+        status = server.wait(60)
+    finally:
+        server.kill()
+        server.wait()
+
+    assert status == 0
 
 
 def test_a_process_whose_event_loop_stands_still_ends_all_the_same(serve: "Serve", tmp_path: Path) -> None:

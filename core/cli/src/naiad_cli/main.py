@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TextIO
 
 from naiad import __version__
 from naiad.errors import NaiadError
@@ -40,6 +41,7 @@ COMMANDS = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status: 0, or with the reason on stderr 1, or 2 for a mistake in it."""
+    _open_closed_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help", *words[2:3]]
@@ -58,6 +60,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our pipe has left, as in `naiad models | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _open_closed_streams() -> None:
+    """Open /dev/null in place of the standard streams that this process was started without.
+
+    Sockets would get their descriptors, and libuv, which never closes one of these, aborts the process at its end.
+    """
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest descriptor that is free: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, _stream(descriptor))
+
+
+def _stream(descriptor: int) -> TextIO:
+    return open(descriptor, "w" if descriptor else "r", encoding="utf-8", closefd=False)
 
 
 def _check_command(name: str) -> None:
