@@ -10,10 +10,10 @@ from naiad.errors import ModelFailedError, NaiadError, RequestCancelledError, Sh
 from naiad.types import Request
 from naiad_custom.conversion import Conversion
 from naiad_custom.loops import LoopThread, cancelled_with, have_left
-from naiad_custom.user_object import Listener, Ready, UserObject
+from naiad_custom.user_object import Listener, UserInstance, UserObject
 
 
-class AsyncInstance:
+class AsyncInstance(UserInstance):
     """Runs up to `concurrency` calls at once; the kernel gives it no more batches than that.
 
     `answer` is what becomes of a batch, on the event loop of the instance.
@@ -23,7 +23,7 @@ class AsyncInstance:
         self, user_object: UserObject, answer: Callable[[Batch], Coroutine[Any, Any, Answer]], concurrency: int
     ) -> None:
         self.concurrency = concurrency
-        self._user_object = user_object
+        super().__init__(user_object)
         self._answer = answer
         self._thread = LoopThread("naiad-async-model")
 
@@ -34,11 +34,6 @@ class AsyncInstance:
     def wait_for(self, action: Callable[[], Any]) -> None:
         """Run a load or close of the user's, plain or `async def`, on the event loop and wait until it is done."""
         self._thread.wait_for(action)
-
-    @property
-    def ready(self) -> Ready:
-        """Says why the user's object is not ready, "" when it is; there only where the object has a `ready`."""
-        return self._user_object.ready
 
     @property
     def sequence_ended(self) -> Listener:

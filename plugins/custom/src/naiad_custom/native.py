@@ -15,11 +15,11 @@ from naiad_custom.failures import Failures
 from naiad_custom.hints import explain_read_only, line_of, location_of
 from naiad_custom.signature import read_signature
 from naiad_custom.streaming import AsyncStreams, StreamInstance
-from naiad_custom.user_object import Listener, Ready, UserObject
+from naiad_custom.user_object import UserInstance, UserObject
 
 
 class ModelDefinition:
-    """A function or class that `@model` marked, with its signature.
+    """A function or class that `@model` marked, the `function` that executes, and its signature.
 
     Raises ConfigError for annotations that do not say what the model takes and gives, for a class without `execute`,
     and for an `async def ready`.
@@ -31,8 +31,8 @@ class ModelDefinition:
         self.is_class = inspect.isclass(target)
         if inspect.isclass(target):
             _refuse_async_ready(target)
-        function = _execute_of(target) if inspect.isclass(target) else target
-        self.signature = read_signature(function, self.declaration, self.is_class)
+        self.function = _execute_of(target) if inspect.isclass(target) else target
+        self.signature = read_signature(self.function, self.declaration, self.is_class)
 
 
 class DefinedModel:
@@ -57,9 +57,8 @@ class DefinedModel:
         self._context = context
         self._on_close = on_close
         self._location = location
-        target = definition.target
-        function = _execute_of(target) if inspect.isclass(target) else target
-        self._convert = Conversion(definition.signature, context.models, context.config, location_of(function))
+        location_of_function = location_of(definition.function)
+        self._convert = Conversion(definition.signature, context.models, context.config, location_of_function)
 
     def instantiate(self, placement: Placement) -> Instance:
         """Make and load the object there. Raises ModelFailedError with file, line and what the user's load raised."""
@@ -96,11 +95,11 @@ class DefinedModel:
         self._on_close()
 
 
-class MarkedInstance:
+class MarkedInstance(UserInstance):
     """One copy of a plain function or object: a batch in, one call, its arrays out."""
 
     def __init__(self, user_object: UserObject, convert: Conversion) -> None:
-        self._user_object = user_object
+        super().__init__(user_object)
         self._call = user_object.call
         self._convert = convert
 
@@ -112,20 +111,6 @@ class MarkedInstance:
         except ValueError as error:
             explain_read_only(error)
             raise
-
-    @property
-    def ready(self) -> Ready:
-        """Says why the user's object is not ready, "" when it is; there only where the object has a `ready`."""
-        return self._user_object.ready
-
-    @property
-    def sequence_ended(self) -> Listener:
-        """Tells the user's object that a sequence is over, and why; there only where it listens."""
-        return self._user_object.sequence_ended
-
-    def close(self) -> None:
-        """Close the user's object."""
-        self._user_object.close()
 
 
 def _refuse_async_ready(target: type) -> None:

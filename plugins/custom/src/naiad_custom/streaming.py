@@ -10,17 +10,17 @@ from naiad_custom.asynchronous import why_cancelled
 from naiad_custom.conversion import Conversion
 from naiad_custom.failures import Failures
 from naiad_custom.loops import begin_clean_up, cancelled_with, room_in
-from naiad_custom.user_object import Listener, Ready, UserObject
+from naiad_custom.user_object import UserInstance, UserObject
 
 
-class StreamInstance:
+class StreamInstance(UserInstance):
     """One copy of a function that yields: each request is a call of its own, one after the other.
 
     The function is suspended at its `yield` while the caller reads slowly, and closed there when the caller leaves.
     """
 
     def __init__(self, user_object: UserObject, convert: Conversion, failures: Failures) -> None:
-        self._user_object = user_object
+        super().__init__(user_object)
         self._call = user_object.call
         self._convert = convert
         self._failures = failures
@@ -28,22 +28,8 @@ class StreamInstance:
     def execute(self, batch: Batch) -> Answer:
         """Send everything that the function yields."""
         for index in range(len(batch.requests)):
-            self._serve(_alone(batch, index), batch.sender(index))
+            self._serve(batch.alone(index), batch.sender(index))
         return [None] * len(batch.requests)
-
-    @property
-    def ready(self) -> Ready:
-        """Says why the user's object is not ready, "" when it is; there only where the object has a `ready`."""
-        return self._user_object.ready
-
-    @property
-    def sequence_ended(self) -> Listener:
-        """Tells the user's object that a sequence is over, and why; there only where it listens."""
-        return self._user_object.sequence_ended
-
-    def close(self) -> None:
-        """Close the user's object."""
-        self._user_object.close()
 
     def _serve(self, batch: Batch, sender: Sender) -> None:
         try:
@@ -83,7 +69,7 @@ class AsyncStreams:
     async def __call__(self, batch: Batch) -> Answer:
         """Send everything that the calls yield."""
         senders = [batch.sender(index) for index in range(len(batch.requests))]
-        calls = (self._serve(_alone(batch, index), sender) for index, sender in enumerate(senders))
+        calls = (self._serve(batch.alone(index), sender) for index, sender in enumerate(senders))
         with suppress(asyncio.CancelledError):  # the callers have their errors
             await asyncio.shield(asyncio.gather(*calls))  # each call is cancelled once, by itself
         return [None] * len(senders)
@@ -114,11 +100,6 @@ class AsyncStreams:
             begin_clean_up()
         except StopAsyncIteration:
             pass
-
-
-def _alone(batch: Batch, index: int) -> Batch:
-    """A batch of that request alone."""
-    return batch.alone(index)
 
 
 def _nothing() -> None:

@@ -49,6 +49,27 @@ class UserObject:
         return None if close is None else close()
 
 
+class UserInstance:
+    """The members that all instances over a user's object share."""
+
+    def __init__(self, user_object: UserObject) -> None:
+        self._user_object = user_object
+
+    @property
+    def ready(self) -> Ready:
+        """Says why the user's object is not ready, "" when it is; there only where the object has a `ready`."""
+        return self._user_object.ready
+
+    @property
+    def sequence_ended(self) -> Listener:
+        """Tells the user's object that a sequence is over, and why; there only where it listens."""
+        return self._user_object.sequence_ended
+
+    def close(self) -> None:
+        """Close the user's object."""
+        self._user_object.close()
+
+
 def _reason_of(answer: object) -> object:
     """Why it is not ready, of what the user's `ready` answered."""
     return ("" if answer else "ready() answered False") if isinstance(answer, bool) else answer
