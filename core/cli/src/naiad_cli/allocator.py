@@ -12,7 +12,7 @@ _MIB = 2**20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _MMAP_BYTES = 8 * _MIB
 _TRIM_BYTES = 16 * _MIB
-"""So much may be free at the end of an arena before it is returned."""
+"""Bytes that may be free at the end of an arena before it is returned."""
 
 _ARENAS = 8
 _THREADS = 2 * _ARENAS

@@ -15,7 +15,7 @@ from naiad_config.errors import describe_error
 from naiad_kit.sparse_log import SECONDS_BETWEEN
 
 BURST = 10
-"""So many of one kind are written in a minute."""
+"""The most records of one kind that are written in a minute."""
 
 _MOST_KINDS = 1000
 _DIGITS = re.compile(r"\d+")

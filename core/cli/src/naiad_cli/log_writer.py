@@ -18,7 +18,7 @@ from naiad_kit.sparse_log import SECONDS_BETWEEN
 _logger = logging.getLogger("naiad")
 
 MOST_CHARACTERS = 4 * 2**20
-"""So much text may wait to be written."""
+"""The most text that may wait to be written, in characters."""
 
 FLUSH_SECONDS = 1.0
 _LINES_AT_ONCE = 256

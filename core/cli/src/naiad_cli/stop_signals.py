@@ -26,7 +26,7 @@ _SAME_KEY_SECONDS = 0.5
 """A second SIGINT within this time is the same Ctrl-C, passed on by a program that we run under."""
 
 _LAST_RESORT_SECONDS = 2.0
-"""So much later a thread of C ends the process, without the interpreter's lock: other C code may never release it."""
+"""Seconds after which a thread of C ends the process, without the interpreter's lock: C code may never release that."""
 
 _SECONDS_TO_SPEAK = 1.0
 

@@ -18,7 +18,7 @@ STATUS = 70
 """The exit status of a process whose event loop stood still: EX_SOFTWARE of sysexits.h."""
 
 CHECKS = 12
-"""So many checks in a row without a sign of life are a stall.
+"""The number of checks in a row without a sign of life that are a stall.
 
 Each one is counted when the watchdog's own thread has run: a process that was stopped (SIGSTOP), a machine that was
 suspended and C code that keeps the interpreter's lock hold the watchdog up as well, and count as one check.

@@ -27,7 +27,7 @@ class SecondaryDeviceKind(IntEnum):
 
 @message
 class RateLimiterResource:
-    """So many units of something scarce that an execution needs: on each device, or in one `global_` pool."""
+    """`count` units of a limited resource that an execution needs: on each device, or in one `global_` pool."""
 
     PROTO: ClassVar[str] = "ModelRateLimiter.Resource"
 

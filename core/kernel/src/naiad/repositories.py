@@ -12,9 +12,9 @@ from naiad_config.stores import RepositoryScheme as RepositoryScheme
 
 @dataclass(frozen=True, slots=True)
 class GuardedModel:
-    """A model before its load: its folder, as the agent before this one has it, and the agent's own `parameters`.
+    """A model before its load: its folder, from the agent before this one, and the `parameters` for this agent.
 
-    These are empty for an agent that the configuration does not name.
+    The parameters are empty for an agent that the configuration does not name.
     """
 
     name: str
@@ -25,18 +25,18 @@ class GuardedModel:
 
 @runtime_checkable
 class RepositoryAgent(Protocol):
-    """Guards the folders of models, or puts others in their stead, before they are loaded or checked."""
+    """Guards the folders of models, or replaces them by others, before they are loaded or checked."""
 
     @property
     def name(self) -> str:
         """Its name in `model_repository_agents`."""
 
     def required(self, settings: Settings) -> bool:
-        """Whether it guards every model, where the configuration does not name it before all agents that it names."""
+        """Whether it guards every model: one whose configuration does not name it, before all agents that it names."""
 
     def guard(self, model: GuardedModel) -> AbstractContextManager[Path]:
-        """What a thread enters before the load, for the folder to load from. Raise NaiadError to refuse the model.
+        """A context manager whose value is the folder to load from. Raise NaiadError to refuse the model.
 
-        It is left, after those of later agents, with the error of a load that failed, or when all that was loaded is
-        closed. A model that depends on others, such as an ensemble, needs its folder no longer than its load takes.
+        A thread enters it before the load. It exits, after those of later agents, with the error of a load that failed,
+        or once everything that was loaded is closed; that of an ensemble exits at the end of the load.
         """

@@ -12,7 +12,7 @@ _TRACE_ID = slice(3, 35)
 """Where a `traceparent` has the trace id."""
 
 _REASONS = 64
-"""So many reasons to close a batch are kept as text; schedulers have a handful."""
+"""The most reasons to close a batch that are kept as text; schedulers have a handful."""
 
 
 @dataclass(frozen=True, slots=True)

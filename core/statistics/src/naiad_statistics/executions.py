@@ -9,7 +9,7 @@ from naiad_statistics.observers import ExecutionObserver
 from naiad_statistics.reports import DeviceReport, Duration
 
 MOST_REASONS = 32
-"""So many reasons of batches are counted apart; a scheduler that gives a new text each time would fill the memory."""
+"""The most reasons of batches that are counted apart; a scheduler with a new text each time would fill the memory."""
 
 OTHER_REASON = "other"
 """The reason that counts all further ones together."""

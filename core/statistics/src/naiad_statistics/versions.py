@@ -30,7 +30,7 @@ class FailureReason(StrEnum):
 
 
 _APART = 1000
-"""So many responses of a request are counted each by itself; all later ones together, for no stream may end."""
+"""The responses of a request that are counted each by itself; all later ones are counted together."""
 
 
 class ResponseKind(IntEnum):
@@ -113,7 +113,7 @@ class VersionCounters:
         next(iter(self.by_device.values())).hit(total_ns)
 
     def failed(self, total_ns: int, requests: int = 1, reason: FailureReason = FailureReason.OTHER) -> None:
-        """So many requests failed, were dropped or were taken back for that reason, after `total_ns` altogether."""
+        """Requests failed, were dropped or were cancelled for that reason, after `total_ns` altogether."""
         self.failures[reason] += requests
         self._fail_ns += total_ns
 

@@ -1,4 +1,4 @@
-"""Slow requests: follows requests while somebody looks, and keeps the slowest of the last five minutes."""
+"""Slow requests: follows requests while there are viewers, and keeps the slowest of the last five minutes."""
 
 import asyncio
 from collections import deque
@@ -18,7 +18,7 @@ _MINUTES = 5
 _OF_MINUTE = 20
 _TICK = 0.1
 _OF_TICK = 10
-"""At most so many requests are followed in a tick: 100 a second, of which each costs about 20 µs."""
+"""The most requests that are followed in a tick: 100 a second, of which each costs about 20 µs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,15 @@ class _Minute:
 
 
 class Follower:
-    """Follows at most 100 requests a second while `watchers` look. For the event loop's thread.
+    """Follows at most 100 requests a second while there are viewers; `followed` counts them.
 
-    `followed` counts them.
+    For the event loop's thread.
     """
 
     def __init__(self, tracing: FollowsRequests | None) -> None:
         self.followed = 0
         self._tracing = tracing
-        self._watchers = 0
+        self._viewers = 0
         self._minutes: deque[_Minute] = deque(maxlen=_MINUTES)
         self._order = count()
         self._remaining = 0
@@ -61,15 +61,15 @@ class Follower:
         return self._tracing is not None
 
     def enter(self) -> None:
-        """One more looks."""
-        self._watchers += 1
-        if self._watchers == 1:
+        """A viewer has come: follow requests while there is one."""
+        self._viewers += 1
+        if self._viewers == 1:
             self._start_tick()
 
     def leave(self) -> None:
-        """One looks no more; without any nothing is followed."""
-        self._watchers -= 1
-        if not self._watchers:
+        """A viewer has left; without viewers no request is followed."""
+        self._viewers -= 1
+        if not self._viewers:
             if self._timer is not None:
                 self._timer.cancel()
             self._follow_next(active=False)

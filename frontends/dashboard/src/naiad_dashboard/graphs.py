@@ -36,7 +36,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A drawing of so many units, with boxes of the size `box`."""
+    """A drawing of `width` by `height` units, with boxes of the size `box`."""
 
     width: int
     height: int

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _LINES = 2000
 _LETTERS = 2000
-"""So much of a message, and of a traceback's end, is kept."""
+"""Characters of a message, and of a traceback's end, that are kept."""
 _ACCESS_LOG = "naiad.access"
 
 

@@ -1,4 +1,4 @@
-"""Sampler: reads the counters of all versions once a second while somebody looks, and keeps five minutes of points."""
+"""Sampler: reads the counters of all versions once a second while there are viewers, and keeps points of 5 minutes."""
 
 import asyncio
 from collections import deque
@@ -16,7 +16,7 @@ SECONDS = 300
 """How far the history goes back, one point a second."""
 
 _WINDOW = 10
-"""Quantiles and batches are those of so many seconds, so that they do not jump with single requests."""
+"""Seconds that quantiles and batches are taken over, so that they do not jump with single requests."""
 
 _STALE = 60.0
 """A reading that is older says nothing about the rate now."""

@@ -16,7 +16,7 @@ from naiad_tensors.datatypes import bf16_to_fp32
 from naiad_tensors.tensors import Tensor
 
 _SHOWN = 1000
-"""So many elements of an output are shown; a larger one is summarised."""
+"""The most elements of an output that are shown; a larger one is summarised."""
 
 _STRINGS, _LETTERS = 100, 4000
 _SAMPLED = 32

@@ -33,7 +33,7 @@ _LARGEST = 1 << 27
 """The most bytes of a trial's body, in which files are base64."""
 
 _MOST = 8
-"""So many trials run at a time; a model that streams for ever ends with its page."""
+"""The most trials at a time; that of a model that streams for ever ends with its page."""
 
 
 class Trials:

@@ -194,7 +194,7 @@ def _flat_example(tensor: TensorMetadata) -> Any:
 
 
 def _example_values(datatype: str, count: int) -> list[Any]:
-    """So many values; those of large tensors are equal."""
+    """`count` values; those of large tensors are equal."""
     if datatype in ("BYTES", "BOOL"):
         return ["text" if datatype == "BYTES" else True] * count
     one = 1 if datatype in _INTEGERS else 1.0

@@ -18,7 +18,7 @@ from naiad.types import Request
 from naiad_tensors.tensors import DeferredPayload, Tensor
 
 _DESCRIPTIONS = 256
-"""So many are remembered."""
+"""The most that are remembered."""
 _ELEMENT = 64
 """An estimate of the bytes of one BYTES element, which are not counted."""
 

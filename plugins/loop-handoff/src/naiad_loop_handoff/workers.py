@@ -15,7 +15,7 @@ from naiad_loop_handoff.candidacy import NATIVE, PYTHON, ExecutionCost
 from naiad_loop_handoff.handoff import LoopHandoff, LoopToken, reclaim
 
 _IN_A_ROW = 8
-"""So many batches at most between two rounds of the event loop, which has to read and write as well.
+"""The most batches between two rounds of the event loop, which has to read and write as well.
 
 One at a time cost 13 % of the requests over gRPC at 16: each round lets other threads have the interpreter.
 """

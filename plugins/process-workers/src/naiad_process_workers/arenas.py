@@ -23,7 +23,7 @@ from naiad_process_workers.frames import LinkBrokenError
 _ALIGNMENT = 64
 SMALLEST_ARENA = 4 << 20
 _KEPT = 64 << 20
-"""So many bytes of arenas stay when all their blocks are free; memory that was never written to takes no room."""
+"""Bytes of arenas that stay when all their blocks are free; memory that was never written to takes no room."""
 
 FIRST_SHARED = 1 << 32
 """Arenas that several processes and connections read have numbers from here on."""

@@ -1,4 +1,4 @@
-"""A backend whose models load in processes: the model in the server stands for the one there."""
+"""Isolated backend: completes and loads the models of another backend in processes; the server has their proxies."""
 
 import threading
 from collections import Counter

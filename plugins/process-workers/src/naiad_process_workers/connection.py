@@ -29,7 +29,7 @@ _ARENA = struct.Struct("<Q")
 _BLOCK = struct.Struct("<QQ")
 _READ = 1 << 16
 _MOST_HELD = 256
-"""So many descriptors may wait for their frames; the writer sends 64 at once."""
+"""The most descriptors that may wait for their frames; the writer sends 64 at once."""
 _DESCRIPTORS = socket.CMSG_SPACE(64 * array.array("i").itemsize)
 _CLOEXEC, _TRUNCATED = int(socket.MSG_CMSG_CLOEXEC), int(socket.MSG_CTRUNC)  # an operation on an enum takes 1 µs
 _NOW = int(socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT)

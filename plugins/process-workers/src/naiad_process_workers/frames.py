@@ -20,7 +20,7 @@ LONGEST_BODY = 1 << 30
 """A longer body is a broken link: payloads of 4 KiB and more are not in it."""
 
 _MOST_BUFFERS, _MOST_DESCRIPTORS = 512, 64
-"""So many buffers and descriptors go with one write; the system allows 1,024 and 253."""
+"""The most buffers and descriptors of one write; the system allows 1,024 and 253."""
 
 
 class LinkClosedError(Exception):

@@ -14,13 +14,13 @@ from naiad_tensors.datatypes import TENSOR_TYPES, wire_name_of
 from naiad_tensors.laid_out import ArrayLayout, InputLayout
 
 SMALLEST_BLOCK = 4 << 10
-"""A payload of so many bytes goes into an arena; a smaller one into the message."""
+"""Bytes of the smallest payload that goes into an arena; a smaller one goes into the message."""
 
 Label = tuple[Any, ...]
 """Plain values, and tuples of such."""
 
 ITEM = 16
-"""What a message consists of fills multiples of so many bytes."""
+"""Each part of a message is padded to a multiple of this many bytes."""
 
 PADS = tuple(b"\0" * size for size in range(ITEM))
 LENGTH = struct.Struct("<I")

@@ -24,7 +24,7 @@ ENDED_BY_MODEL, LINK_LOST = 70, 71
 """Exit codes of a process whose model raised what ends it, other than SystemExit, and of one without a link."""
 
 MANY_STRINGS = 64 << 10
-"""So many bytes of strings take a millisecond to read, which is too long for the event loop."""
+"""Bytes of strings that take a millisecond to read, which is too long for the event loop."""
 
 
 class Kind(IntEnum):

@@ -18,7 +18,7 @@ from naiad_process_workers.messages import Kind, put_reply
 _logger = logging.getLogger("naiad.model")
 
 WINDOW = 32
-"""So many responses of one request may be on their way to the server; then the model waits."""
+"""The most responses of one request on their way to the server; then the model waits."""
 
 
 class SenderState:

@@ -13,7 +13,7 @@ from naiad_scheduler_ensemble.rules import problems
 from naiad_scheduler_ensemble.run import Run
 
 _MOST_PLANS = 256
-"""So many sets of requested outputs have their plan kept: a client must not fill the memory by asking for odd ones."""
+"""The most sets of requested outputs whose plans are kept, so that clients cannot fill the memory with new sets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from naiad.options import Option, boolean, positive
 
 MOST_REGIONS = 1024
-"""So many regions may be registered at a time unless an option says otherwise."""
+"""The default of the most regions that are registered at a time."""
 
 OPTIONS = (
     Option(

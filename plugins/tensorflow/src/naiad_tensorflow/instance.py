@@ -17,7 +17,7 @@ TESTED_VERSIONS = ("2.21.0",)
 """The releases of TensorFlow whose private way to prepare a call is known: add one when the tests pass with it."""
 
 _MOST_CALLS = 32
-"""So many combinations of outputs get a call that computes them alone; others compute all outputs."""
+"""The most combinations of outputs with a call that computes them alone; others compute all outputs."""
 
 
 class TensorFlowInstance:

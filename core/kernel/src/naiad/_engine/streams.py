@@ -21,7 +21,7 @@ from naiad.types import Response
 _logger = logging.getLogger("naiad.model")
 
 WINDOW, WINDOW_BYTES = 64, 256 << 10
-"""So many responses of one request, or bytes of them, may be on their way to the event loop; then the model waits."""
+"""The most responses of one request, and bytes of them, on their way to the event loop; then the model waits."""
 _YIELD_S = 0.00002
 """So long a model that has sent a first response leaves the interpreter to the event loop: callers wait for it most."""
 

@@ -9,7 +9,7 @@ from naiad.server import Deliver, Outcome, SubmittedRequest
 from naiad.types import Response
 
 _MANY = 16
-"""So many unread responses pause the model; it goes on at half of them."""
+"""The number of unread responses that pauses the model; it goes on at half of them."""
 
 
 async def single_response(submit: Callable[[Deliver], SubmittedRequest]) -> Response:

@@ -1,4 +1,4 @@
-"""Connections of an embedded uvicorn within limits: of their number, of their silence, and of the bytes that wait.
+"""Connection limits of an embedded uvicorn: the number of connections, their timeouts, and their unread bytes.
 
 uvicorn limits none of these before a request is complete: clients that keep silent would use up the open files of the
 process, and with them the ports of inference.
@@ -80,7 +80,7 @@ class BoundedConnections:
         return len(self.open) < self.limits.most
 
     def watched(self, application: Application) -> Application:
-        """The application, which reports to the connection of each request what becomes of it."""
+        """The application, wrapped so that each request reports its begin, reads and end to its connection."""
 
         async def watched(scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[..., Any]) -> None:
             connection: BoundedConnection | None = scope.get("state", {}).get(_CONNECTION)
@@ -107,7 +107,7 @@ class BoundedConnections:
 
 
 class BoundedConnection(asyncio.Protocol):
-    """One connection: passes on to uvicorn's what the event loop says, within the limits."""
+    """One connection: forwards the calls of the event loop to the protocol of uvicorn, within the limits."""
 
     def __init__(
         self, connections: BoundedConnections, config: Config, server_state: ServerState, app_state: dict[str, Any]

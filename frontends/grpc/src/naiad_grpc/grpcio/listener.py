@@ -21,7 +21,7 @@ from naiad_kit.frontends.renewal import CertificateRenewal
 _FLUSH_SECONDS = 0.25
 """Seconds for the end of connections when no call is in flight, or the grace period is over."""
 _FREE_PORTS = 8
-"""So many free ports are tried for port 0."""
+"""The number of free ports that are tried for port 0."""
 
 
 class Listener:

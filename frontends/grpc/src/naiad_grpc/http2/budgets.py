@@ -27,7 +27,7 @@ UNKNOWN = -2
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many frames at once, and so many a second after that; each answer, message or 16 KiB of it adds `earned`."""
+    """The rate of a token bucket of frames; each answer, message or 16 KiB of a message adds `earned` tokens."""
 
     burst: float
     per_second: float

@@ -10,7 +10,7 @@ HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX
 )
 DEFAULT_HEADER_TABLE = 4096
 MOST_SETTINGS = 32
-"""So many settings may be in one frame: each initial window changes all streams. Clients send ten at most."""
+"""The most settings in one frame: each initial window changes all streams. Clients send ten at most."""
 _MOST = 2**32 - 1
 
 LIMITS: Mapping[int, tuple[int, int, ErrorCode]] = MappingProxyType(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 HEADER_SIZE = 20
-"""So many bytes are looked at."""
+"""The bytes of a header that are read."""
 
 _MACHINES: Mapping[int, str] = MappingProxyType(
     {
