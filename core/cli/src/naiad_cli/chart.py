@@ -4,16 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from naiad_kit.timeline import EXECUTION_PHASES
+
 _BAR = 23
 """Width of the chart in characters; it stands for the whole duration of the request."""
 
 _INDENT = "  "
-
-_PHASES = (
-    ("input", "started", "input_done"),
-    ("infer", "input_done", "infer_done"),
-    ("output", "infer_done", "output_done"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ def _execution_phases(timeline: Mapping[str, Any], start: float, indent: str) ->
         start = end
     for execution in timeline.get("executions", ()):
         yield Phase(f"{indent}wait", start, execution["started"], _batch(execution))
-        for name, first, last in _PHASES:
+        for name, first, last in EXECUTION_PHASES:
             if first in execution and last in execution:
                 note = f"on {execution['instance']}" if name == "infer" else ""
                 yield Phase(f"{indent}{name}", execution[first], execution[last], note)

@@ -6,7 +6,14 @@ from typing import Any
 from naiad.types import JoinedBatch
 from naiad_kit.explanation import Explanation
 
-_PHASES = {"COMPUTE_INPUT_END": "input_done", "COMPUTE_OUTPUT_START": "infer_done", "COMPUTE_END": "output_done"}
+EXECUTION_PHASES = (
+    ("input", "started", "input_done"),
+    ("infer", "input_done", "infer_done"),
+    ("output", "infer_done", "output_done"),
+)
+"""The phases of an execution in the document: the name of each, and the keys of its begin and end."""
+
+_ENDS = {"COMPUTE_INPUT_END": "input_done", "COMPUTE_OUTPUT_START": "infer_done", "COMPUTE_END": "output_done"}
 _CACHE = {"CACHE_HIT_LOOKUP_END": "hit", "CACHE_MISS_LOOKUP_END": "miss"}
 
 
@@ -56,8 +63,8 @@ def _executions(events: Sequence[tuple[str | JoinedBatch, int]], zero_ns: int) -
                     "started": _since(zero_ns, ns),
                 }
             )
-        elif event in _PHASES and executions:
-            executions[-1][_PHASES[event]] = _since(zero_ns, ns)
+        elif event in _ENDS and executions:
+            executions[-1][_ENDS[event]] = _since(zero_ns, ns)
     return list(executions)
 
 

@@ -4,11 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_PHASES = (
-    ("input", "started", "input_done"),
-    ("infer", "input_done", "infer_done"),
-    ("output", "infer_done", "output_done"),
-)
+from naiad_kit.timeline import EXECUTION_PHASES
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,7 @@ def _spans(course: Mapping[str, Any], prefix: str, end: float) -> Iterator[Span]
     for execution in course.get("executions", ()):
         started = _seconds(execution, "started")
         yield Span(f"{prefix}queue", "queue", waited, started)
-        for kind, begin, done in _PHASES:
+        for kind, begin, done in EXECUTION_PHASES:
             if done in execution:
                 yield Span(f"{prefix}{kind}", kind, _seconds(execution, begin), _seconds(execution, done))
                 waited = _seconds(execution, done)

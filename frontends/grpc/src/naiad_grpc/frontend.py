@@ -55,7 +55,7 @@ class GrpcFrontend:
         self._share = keep_from_children(
             self.target.removeprefix(UNIX) if is_path else int(self.target.rpartition(":")[2])
         )
-        return self.target if self.target.startswith("unix:") else f"grpc://{self.target}"
+        return self.target if is_path else f"grpc://{self.target}"
 
     def rpcs(self, server: "ServerApi") -> "Sequence[Rpc | StreamRpc]":
         """See `EmbeddedGrpc`: the RPCs without this frontend's listener."""
