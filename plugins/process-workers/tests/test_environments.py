@@ -243,6 +243,19 @@ def test_an_environment_without_numpy_is_refused_with_the_reason(write: Write, s
         pass
 
 
+def test_an_interpreter_that_cannot_say_what_it_lacks_is_named_with_what_is_needed(
+    write: Write, served: Serve, tmp_path: Path
+) -> None:
+    """Python 2 and 3.6 end with a SyntaxError or ImportError of the first script, before anything can be sent."""
+    python = tmp_path / "python2"
+    python.write_text("#!/bin/sh\necho SyntaxError >&2\nexit 1\n")
+    python.chmod(0o755)
+    expected = f"ended: exit code 1, before it served; '{python}' must be Python 3.11 or newer, with numpy"
+
+    with pytest.raises(NaiadError, match=expected), served(write("m", python=str(python))):
+        pass
+
+
 def test_the_reason_is_known_of_a_process_that_ended_before_its_first_step(tmp_path: Path) -> None:
     folder = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)

@@ -119,6 +119,7 @@ class ModelProcess:
         self._group: MemoryGroup | None = None
         if limits.memory and limits.groups is not None:
             self._group = limits.groups.create(limits.memory)
+        self._unproven = environment.python if environment.path is None else ""
         work, control = self._start(environment)
         self.work = Connection(work, self._memory)
         self.control = ControlLink(
@@ -182,6 +183,7 @@ class ModelProcess:
         finally:
             with suppress(OSError):
                 work.socket.settimeout(None)
+        self._unproven = ""
         decoder = Decoder(frame.body, self._memory.read)
         if frame.kind == Kind.DONE:
             return decoder.value()
@@ -293,7 +295,10 @@ class ModelProcess:
             return f"it used more memory than its memory_limit of {self.limits.memory} bytes"
         if self.dying:
             return self.dying
-        return _describe_exit(code, 0 if self._group is not None else self.limits.memory)
+        reason = _describe_exit(code, 0 if self._group is not None else self.limits.memory)
+        if code <= 0 or not self._unproven:
+            return reason
+        return f"{reason}, before it served; '{self._unproven}' must be Python 3.11 or newer, with numpy"
 
 
 @contextmanager
