@@ -9,6 +9,8 @@ import pytest
 import naiad_dashboard
 import naiad_metrics
 import naiad_tracing
+from naiad import hookimpl
+from naiad.options import Option
 from naiad_testing import serve
 from naiad_testing.backends import FakeBackend
 from naiad_testing.loops import coroutine_tests
@@ -89,3 +91,16 @@ def start_server(models, backend):
 def server(start_server):
     """A running server."""
     return start_server()
+
+
+class HttpOptions:
+    """The option of the HTTP frontend that restricts APIs, without the frontend."""
+
+    @hookimpl
+    def naiad_options(self):
+        return [Option("http-restricted-api", (), "restricted", repeatable=True)]
+
+
+@pytest.fixture
+def http_options():
+    return HttpOptions()

@@ -10,10 +10,10 @@ import pytest
 
 from naiad import hookimpl
 from naiad.errors import UnavailableError
-from naiad.options import Option
 from naiad_dashboard.access import CONTENT_SECURITY_POLICY
 from naiad_dashboard.options import OPTIONS, host_names, prefix
 from naiad_kit.metrics import MODEL_PROCESS_MEMORY, MetricFamily, Sample
+from naiad_testing.services import FakeService
 
 EVIL = "<script>alert(1)</script>\"'&"
 
@@ -51,28 +51,19 @@ def test_a_models_page_has_its_tensors_configuration_and_instances(server):
     assert re.search(r'class="completed">name: &#34;m&#34;|name: &#34;m&#34;', page)
 
 
-class ProcessMemory:
+class ProcessMemory(FakeService):
     """Says what the processes of the model `m` hold, as the service of isolated models does; `instance` is whose."""
 
     name = "process-memory"
 
     def __init__(self, instance):
+        super().__init__()
         labels = (("model", "m"), ("version", "1"), *instance)
         other = (("instance", "m_0"), ("model", "other"), ("version", "1"))
         self._samples = [Sample(labels, 43_000_000), Sample(other, 77_000_000)]
 
     def metrics(self):
         return [MetricFamily(MODEL_PROCESS_MEMORY, "", "gauge", self._samples)]
-
-    async def start(self, server):
-        pass
-
-    async def stop(self, seconds):
-        pass
-
-    @hookimpl
-    def naiad_services(self, settings):
-        return [self]
 
 
 def test_an_instance_of_an_isolated_model_has_the_memory_of_its_process(start_server):
@@ -227,8 +218,8 @@ def test_the_prefix_needs_no_last_slash():
     assert (prefix("/a/b/"), prefix("/")) == ("/a/b", "")
 
 
-def test_restricted_apis_need_their_header(start_server):
-    server = start_server(_HttpOptions(), **{"http-restricted-api": ("statistics:key=secret",)})
+def test_restricted_apis_need_their_header(start_server, http_options):
+    server = start_server(http_options, **{"http-restricted-api": ("statistics:key=secret",)})
 
     status, _, page = server.ask("/")
 
@@ -237,14 +228,6 @@ def test_restricted_apis_need_their_header(start_server):
     assert server.ask("/", key="secret")[0] == 200
     assert server.ask("/events/models")[0] == 403
     assert server.ask("/plugins")[0] == 200
-
-
-class _HttpOptions:
-    """The option of the HTTP frontend that restricts APIs, without the frontend."""
-
-    @hookimpl
-    def naiad_options(self):
-        return [Option("http-restricted-api", (), "restricted", repeatable=True)]
 
 
 def test_without_a_dashboard_no_port_is_open(start_server):

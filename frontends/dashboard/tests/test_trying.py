@@ -7,9 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from naiad import hookimpl
-from naiad.options import Option
 from naiad_kit.frontends.api_keys import ApiKeys
+from naiad_testing.services import FakeService
 
 OWN = {"Content_Type": "application/json", "naiad_dashboard": "1"}
 PATH = "/models/m/versions/1"
@@ -114,14 +113,9 @@ def test_a_page_of_the_dashboard_behind_a_proxy_may(server):
     assert server.ask(f"{PATH}/trial", "POST", trial(), **own)[0] == 200
 
 
-def test_restricted_inference_needs_its_header_and_the_timeline_that_of_traces(start_server):
-    class HttpOptions:
-        @hookimpl
-        def naiad_options(self):
-            return [Option("http-restricted-api", (), "restricted", repeatable=True)]
-
+def test_restricted_inference_needs_its_header_and_the_timeline_that_of_traces(start_server, http_options):
     rules = ("inference:key=secret", "trace:other=secret")
-    server = start_server(HttpOptions(), **{"http-restricted-api": rules})
+    server = start_server(http_options, **{"http-restricted-api": rules})
 
     status, _, body = server.ask(f"{PATH}/trial", "POST", trial(), **OWN)
     assert (status, json.loads(body)["header"]) == (403, "key")
@@ -135,16 +129,10 @@ def test_api_keys_open_trials_of_their_models(start_server, backend, models, tmp
     text = 'without_key = []\n[[key]]\nname = "app"\nsha256 = "%s"\nmodels = ["m"]\n'
     (tmp_path / "keys.toml").write_text(text % hashlib.sha256(b"app-key").hexdigest())
 
-    class Keys(ApiKeys):
-        async def start(self, server):
-            pass
-
-        async def stop(self, seconds):
-            pass
-
-        @hookimpl
-        def naiad_services(self, settings):
-            return [self]
+    class Keys(ApiKeys, FakeService):
+        def __init__(self, path):
+            ApiKeys.__init__(self, path)
+            FakeService.__init__(self)
 
     server = start_server(Keys(str(tmp_path / "keys.toml")))
 
