@@ -1,15 +1,19 @@
 """The ASGI application by itself, as any ASGI server would call it."""
 
 import asyncio
+import gzip
 import json
 import re
+from time import monotonic_ns
 
 import numpy as np
 import pytest
 
 from naiad.errors import QueueFullError
 from naiad.reports import ServerMetadata
+from naiad_http import inference_app
 from naiad_http.application import make_application, operations, paths_elsewhere
+from naiad_http.compression import decompress
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 from naiad_http.route_table import RouteTable
@@ -100,6 +104,16 @@ def test_a_binary_answer_says_where_its_bytes_begin(ask, fake_server):
 
     length = int(exchange.headers["inference-header-content-length"])
     assert exchange.body[length:] == np.array([1, 2], np.int8).tobytes()
+
+
+def test_a_request_counts_from_its_last_byte_and_not_from_its_decompression(ask, fake_server, monkeypatch):
+    fake_server.at_once = True
+    begun = []
+    monkeypatch.setattr(inference_app, "decompress", lambda *body: begun.append(monotonic_ns()) or decompress(*body))
+
+    ask(infer([(b"content-encoding", b"gzip")], gzip.compress(BODY)))
+
+    assert 0 < fake_server.calls[0].request.received_ns < begun[0]
 
 
 def test_headers_are_forwarded(ask, fake_server):

@@ -82,7 +82,7 @@ def infer_json(inference):
     """Decode a JSON body as the frontend does."""
 
     async def decode(text):
-        return await inference.decode_large(RequestHead("m"), text, b"")
+        return await inference.decode_large(RequestHead("m"), text, b"", 0)
 
     return decode
 
@@ -114,7 +114,7 @@ def test_binary_strings(inference):
 
     async def decode(body):
         front, _, rest = body.partition(b"#")
-        return await inference.decode_large(RequestHead("m", header_length=len(front)), front, rest)
+        return await inference.decode_large(RequestHead("m", header_length=len(front)), front, rest, 0)
 
     check_cost(decode, input_of, 60_000, bytes_per_byte=20)
 
@@ -140,8 +140,8 @@ def test_more_strings_than_the_model_takes_are_not_unpacked(fake_server):
     request_head = RequestHead("m", header_length=len(front))
 
     with pytest.raises(InvalidArgumentError, match="has 200000 strings, but model 'm' takes at most 16"):
-        asyncio.run(inference.decode_large(request_head, front, rest))
-    cost = measure_cost(lambda: inference.decode_large(request_head, front, rest))
+        asyncio.run(inference.decode_large(request_head, front, rest, 0))
+    cost = measure_cost(lambda: inference.decode_large(request_head, front, rest, 0))
     assert cost.peak_bytes < 100_000
 
 
@@ -150,13 +150,13 @@ def test_a_generate_request_of_many_members(inference):
         return b"{%b}" % b",".join(b'"k%d":1' % number for number in range(size // 10))
 
     check_cost(
-        lambda body: inference.decode_large_generate(RequestHead("m"), body), input_of, 70_000, bytes_per_byte=60
+        lambda body: inference.decode_large_generate(RequestHead("m"), body, 0), input_of, 70_000, bytes_per_byte=60
     )
 
 
 def test_a_generate_request_of_a_large_array(inference):
     check_cost(
-        lambda body: inference.decode_large_generate(RequestHead("m"), body),
+        lambda body: inference.decode_large_generate(RequestHead("m"), body, 0),
         lambda size: b'{"X":[%b]}' % b",".join([b"1"] * (size // 2)),
         _JSON_SIZE,
         bytes_per_byte=60,

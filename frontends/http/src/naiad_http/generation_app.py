@@ -49,9 +49,11 @@ class GenerationApp:
             received_ns = monotonic_ns()
             inference = self._context.inference
             if len(body) > LARGE_BYTES:
-                request = await while_connected(inference.decode_large_generate(request_head, body), receive)
+                decoding = inference.decode_large_generate(request_head, body, received_ns)
+                request = await while_connected(decoding, receive)
+                del decoding  # which holds the body
             else:
-                request = inference.decode_generate(request_head, body, monotonic_ns())
+                request = inference.decode_generate(request_head, body, received_ns)
             del body
             trace.begin(request, request_head, received_ns)
             request_id = request.id

@@ -1,7 +1,7 @@
 """Inference routes without transport: decode a head and body to a request, encode an outcome to a response."""
 
 from functools import partial
-from time import monotonic, monotonic_ns
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from naiad.errors import InvalidArgumentError, NaiadError, UnavailableError
@@ -62,10 +62,9 @@ class Inference:
         return self._decoder.decoded_bytes(request_head, front)
 
     async def decode_large(
-        self, request_head: RequestHead, front: Buffer, rest: Buffer
+        self, request_head: RequestHead, front: Buffer, rest: Buffer, received_ns: int
     ) -> tuple[Request, ResponseForm]:
         """As `decode`, on a thread. Looks the model up first, so that an unknown model costs nothing."""
-        received_ns = monotonic_ns()
         self._server.model_config(request_head.model_name, request_head.version)
         read = await self.threads.run(partial(self._decoder.read, request_head, front, rest))
         request, form = self._decoder.complete(request_head, read)
@@ -74,10 +73,10 @@ class Inference:
             request.deadline = monotonic() + request_head.timeout
         return request, form
 
-    async def decode_large_generate(self, request_head: RequestHead, body: Buffer) -> Request:
+    async def decode_large_generate(self, request_head: RequestHead, body: Buffer, received_ns: int) -> Request:
         """As `decode_generate`, on a thread. Looks the model up first."""
         self._server.model_config(request_head.model_name, request_head.version)
-        return await self.threads.run(partial(self.decode_generate, request_head, body, monotonic_ns()))
+        return await self.threads.run(partial(self.decode_generate, request_head, body, received_ns))
 
     def decode_generate(self, request_head: RequestHead, body: Buffer, received_ns: int) -> Request:
         """The request in the body of `generate` or `generate_stream`, as `decode`. Raises NaiadError."""

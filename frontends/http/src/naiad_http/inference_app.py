@@ -69,7 +69,7 @@ class InferenceApp:
         request_head = request_head_of(scope, self._request_heads)
         body: Buffer = await read_body(receive, self._context.limit)
         received_ns = monotonic_ns()
-        request, form = await while_connected(self._decode(request_head, headers, body, charge), receive)
+        request, form = await while_connected(self._decode(request_head, headers, body, charge, received_ns), receive)
         del body
         trace.begin(request, request_head, received_ns)
         try:
@@ -86,7 +86,7 @@ class InferenceApp:
         return await self._whole_response(encoded, preferred_coding(headers.get("accept-encoding", "")))
 
     async def _decode(
-        self, request_head: RequestHead, headers: Mapping[str, str], body: Buffer, charge: "Charge"
+        self, request_head: RequestHead, headers: Mapping[str, str], body: Buffer, charge: "Charge", received_ns: int
     ) -> tuple[Request, ResponseForm]:
         inference, coding = self._context.inference, headers.get("content-encoding", "")
         if coding:
@@ -97,8 +97,8 @@ class InferenceApp:
         rest = memoryview(body)[split:]
         if inference.is_large(request_head, front, rest):
             charge.reserve(inference.decoded_bytes(request_head, front))
-            return await inference.decode_large(request_head, front, rest)
-        return inference.decode(request_head, bytes(front), rest, monotonic_ns())
+            return await inference.decode_large(request_head, front, rest, received_ns)
+        return inference.decode(request_head, bytes(front), rest, received_ns)
 
     async def _decompress(self, body: Buffer, coding: str) -> Buffer:
         if len(body) <= _FEW_COMPRESSED:
