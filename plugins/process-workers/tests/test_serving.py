@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import socket
 import subprocess
 import textwrap
@@ -214,6 +215,31 @@ def test_what_ends_the_process_fails_what_it_held_and_it_is_replaced(
         isolated.run(code)
     assert "naiad_process_workers" not in caplog.text  # a traceback begins in the code of the model
 
+    isolated.check_replaced()
+
+
+FORK_AND_END = """
+import ctypes
+libc = ctypes.CDLL(None)
+if (child := libc.fork()) == 0:
+    libc.sleep(15)
+    libc._exit(0)
+with open({path!r}, "w") as file:
+    file.write(str(child))
+os._exit(3)
+"""
+
+
+def test_the_end_of_a_process_is_noticed_although_a_child_has_its_links(isolated: IsolatedCode, tmp_path: Path) -> None:
+    written = tmp_path / "child"
+
+    with pytest.raises(WorkerDiedError, match="exit code 3"):
+        isolated.run(FORK_AND_END.format(path=str(written)))
+
+    child = int(written.read_text())
+    state = Path(f"/proc/{child}/stat").read_text().split()[2]
+    os.kill(child, signal.SIGKILL)
+    assert state == "S"
     isolated.check_replaced()
 
 

@@ -28,6 +28,7 @@ from naiad_process_workers.connection import Connection, Memory
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
 from naiad_process_workers.memory_groups import MemoryGroup, MemoryGroups
 from naiad_process_workers.messages import LINK_LOST, Kind
+from naiad_process_workers.process_ends import ProcessEnds
 from naiad_process_workers.remote_errors import error_in
 from naiad_process_workers.services import ControlLink
 
@@ -100,6 +101,9 @@ def _lifeline() -> int:
         return _lifelines[0].reader
 
 
+_ends = ProcessEnds()
+
+
 class ModelProcess:
     """One process, from its start to its end. Its steps block; `kill` and `requests` are for any thread."""
 
@@ -116,6 +120,7 @@ class ModelProcess:
         self._reason: str | None = None
         self._count = 0
         self._memory = Memory()
+        self._links: list[socket.socket] = []
         self._group: MemoryGroup | None = None
         if limits.memory and limits.groups is not None:
             self._group = limits.groups.create(limits.memory)
@@ -147,12 +152,14 @@ class ModelProcess:
             raise ModelFailedError(f"the process of model '{self._name}' ended: {self.end(error)}") from None
         finally:
             there.close()
+        self._links.append(here)
         return Connection(here, self._memory)
 
     def detach(self, work: Connection) -> None:
         """Let the instance of a further work link close, and wait for that."""
         with suppress(LinkClosedError, LinkBrokenError, TimeoutError):
             self._finish(work)
+        self._links.remove(work.socket)
         work.close()
 
     def serve(self, context: ModelContext) -> None:
@@ -262,6 +269,8 @@ class ModelProcess:
             failure.callback(self._popen.kill)
             if self._group is not None:
                 self._group.add(self._popen.pid)
+            self._links += [work, control]
+            _ends.watch(self._popen.pid, self._links)
             failure.pop_all()
         return work, control
 
