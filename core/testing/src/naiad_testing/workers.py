@@ -105,16 +105,24 @@ async def check_workers(kind: WorkerKind, execute_on: str = "", batches: int = 5
     if make is None:
         raise ContractBroken(f"kind '{kind.name}' leaves a plain model with execute_on '{execute_on}' to others")
 
+    workers: list[Worker[FakeItem]] = []
+
     def started(failure: NaiadError | None = None) -> tuple[Worker[FakeItem], FakeHost]:
         host = FakeHost(asyncio.get_running_loop(), failure)
         worker = make(_PLACEMENT, host)
         worker.start()
+        workers.append(worker)
         return worker, host
 
-    await _check_batches(*started(), batches)
-    await _check_one_by_one(*started(), batches)
-    await _check_death(*started())
-    await _check_failure(*started(InternalError("it cannot be made")))
+    try:
+        await _check_batches(*started(), batches)
+        await _check_one_by_one(*started(), batches)
+        await _check_death(*started())
+        await _check_failure(*started(InternalError("it cannot be made")))
+    finally:
+        for worker in workers:
+            if not worker.ended.done():  # its check failed before it had the worker stop
+                worker.stop()
 
 
 _PLACEMENT = Placement(name="m_0", kind="CPU", device=0, group=ModelInstanceGroup())
