@@ -4,7 +4,6 @@ import itertools
 import json
 import logging
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -27,8 +26,8 @@ from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, Memory
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
 from naiad_process_workers.memory_groups import MemoryGroup, MemoryGroups
-from naiad_process_workers.messages import LINK_LOST, Kind
-from naiad_process_workers.process_ends import ProcessEnds
+from naiad_process_workers.messages import Kind
+from naiad_process_workers.process_ends import ProcessEnds, describe_exit
 from naiad_process_workers.remote_errors import error_in
 from naiad_process_workers.services import ControlLink
 
@@ -36,12 +35,6 @@ _logger = logging.getLogger("naiad.model")
 
 SECONDS_TO_END = 1.0
 """A process whose link is closed is killed when it has not ended after so long."""
-
-_WHO_SIGNALS: dict[int, str] = {
-    signal.SIGKILL: ", as the system does when memory runs out",
-    signal.SIGINT: f", as the OpenBLAS of numpy does that cannot start threads; if the log says so, {MORE_PROCESSES}",
-}
-_SIGNALS_OF_MEMORY = (signal.SIGABRT, signal.SIGBUS, signal.SIGKILL, signal.SIGSEGV)
 
 SECONDS_TO_CLOSE = 30.0
 """How long the model may take to close; then its process is killed."""
@@ -124,6 +117,7 @@ class ModelProcess:
         self._group: MemoryGroup | None = None
         if limits.memory and limits.groups is not None:
             self._group = limits.groups.create(limits.memory)
+        # an interpreter of the model's own, until it has completed a step
         self._unproven = environment.python if environment.path is None else ""
         work, control = self._start(environment)
         self.work = Connection(work, self._memory)
@@ -304,7 +298,7 @@ class ModelProcess:
             return f"it used more memory than its memory_limit of {self.limits.memory} bytes"
         if self.dying:
             return self.dying
-        reason = _describe_exit(code, 0 if self._group is not None else self.limits.memory)
+        reason = describe_exit(code, 0 if self._group is not None else self.limits.memory)
         if code <= 0 or not self._unproven:
             return reason
         return f"{reason}, before it served; '{self._unproven}' must be Python 3.11 or newer, with numpy"
@@ -312,28 +306,13 @@ class ModelProcess:
 
 @contextmanager
 def _starting(model: str) -> Iterator[None]:
-    """Raises InternalError, with what to raise where a limit of the system is reached, for an OSError in the block."""
+    """Turn an OSError in the block into an InternalError, which names the limit of the system that is reached."""
     try:
         yield
     except OSError as error:
         advice = MORE_PROCESSES if error.errno == EAGAIN else advice_for(error)
         reason = f"{error.strerror}; {advice}" if advice else str(error)
         raise InternalError(f"a process for model '{model}' cannot be started: {reason}") from error
-
-
-def _describe_exit(code: int, memory: int) -> str:
-    """How a process ended; `memory` is the limit of its address space, which may be why, 0 without any."""
-    if code == LINK_LOST:
-        return "it closed its link to the server"
-    limited = f"; its memory_limit is {memory} bytes" if memory else ""
-    if code >= 0:
-        return f"exit code {code}{limited}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = "unknown"
-    hint = _WHO_SIGNALS.get(-code, "")
-    return f"signal {-code} ({name}){hint}{limited if -code in _SIGNALS_OF_MEMORY else ''}"
 
 
 def _load_error(model: str, error: Exception) -> ModelFailedError:

@@ -1,18 +1,35 @@
-"""Waits for the ends of processes, on one thread for all of them, and shuts down their links.
+"""The end of a model's process: a watcher, which shuts down the links of the process then, and a description.
 
-A link stays open after its process where that has forked in C, as some libraries do: the child has its descriptors.
+A library of a model may fork in C. The child inherits the links, which then stay open after the process has ended.
 """
 
+import errno
+import logging
 import os
 import select
+import signal
 import socket
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
+from naiad_config.errors import MORE_PROCESSES
+from naiad_process_workers.messages import LINK_LOST
+
+_logger = logging.getLogger("naiad.model")
+
+_NO_PIDFD = (errno.ENOSYS, errno.EPERM)
+"""Linux before 5.3 has no pidfd, and filters of system calls in containers may refuse one."""
+
+_CAUSES_OF_SIGNALS: dict[int, str] = {
+    signal.SIGKILL: ", as the system does when memory runs out",
+    signal.SIGINT: f", which OpenBLAS raises when it cannot start its threads; if the log says so, {MORE_PROCESSES}",
+}
+_SIGNALS_OF_MEMORY = (signal.SIGABRT, signal.SIGBUS, signal.SIGKILL, signal.SIGSEGV)
+
 
 class ProcessEnds:
-    """The thread, which starts with the first process and sleeps until one ends. For any thread."""
+    """One thread for all processes. It starts with the first, and sleeps until one ends. For any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -20,16 +37,23 @@ class ProcessEnds:
         self._links: dict[int, Sequence[socket.socket]] = {}
 
     def watch(self, pid: int, links: Sequence[socket.socket]) -> None:
-        """Shut down these links when that child of this process has ended; what it has sent can still be read.
+        """Shut down `links` once the process `pid` has ended. What it has sent can still be read.
 
-        The sequence is read then, so links may be added to it. Raises OSError, and RuntimeError where no thread starts.
+        Links that are added to the sequence before that are shut down, too. Does nothing where the system has no pidfd.
+        Raises OSError for want of descriptors, and RuntimeError for want of a thread.
         """
         with self._lock:
             if self._poll is None:
                 poll = select.epoll()
                 threading.Thread(target=self._run, args=(poll,), name="naiad-process-ends", daemon=True).start()
                 self._poll = poll
-            descriptor = os.pidfd_open(pid)
+            try:
+                descriptor = os.pidfd_open(pid)
+            except OSError as error:
+                if error.errno not in _NO_PIDFD:
+                    raise
+                _logger.debug("process %d ends unnoticed where a child has its links: %s", pid, error)
+                return
             self._links[descriptor] = links
             self._poll.register(descriptor, select.EPOLLIN)
 
@@ -43,3 +67,18 @@ class ProcessEnds:
                 for link in links:
                     with suppress(OSError):  # it is closed
                         link.shutdown(socket.SHUT_RDWR)
+
+
+def describe_exit(code: int, memory: int) -> str:
+    """How a process ended; `memory` is the limit of its address space, which may be why, 0 without any."""
+    if code == LINK_LOST:
+        return "it closed its link to the server"
+    limited = f"; its memory_limit is {memory} bytes" if memory else ""
+    if code >= 0:
+        return f"exit code {code}{limited}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = "unknown"
+    hint = _CAUSES_OF_SIGNALS.get(-code, "")
+    return f"signal {-code} ({name}){hint}{limited if -code in _SIGNALS_OF_MEMORY else ''}"
