@@ -152,4 +152,7 @@ def test_a_ready_without_a_thread_is_not_ready(monkeypatch: pytest.MonkeyPatch) 
     check = ReadyCheck(lambda: "")
     check.begin()
 
-    assert check.reason(until=0.0).startswith("ready() could not be called: RuntimeError: ")
+    assert check.reason(until=0.0).startswith(
+        "ready() could not be called: RuntimeError: can't start new thread; raise 'ulimit -u' of the user, or the "
+        "limit of processes"
+    )
