@@ -35,7 +35,7 @@ NAMED     := $(sort $(foreach member,$(MEMBERS),$(if $(filter $(member) $(member
 GROUPS    := core plugins frontends tests bench docs examples
 OTHERS    := $(filter-out $(NAMED) $(addsuffix /%,$(NAMED)),$(filter $(GROUPS) $(addsuffix /%,$(GROUPS)),$(PATHS)))
 EMPTY     :=
-# a stamp of theirs is named after them, or after a sum where they are many, since the name of a file has at most 255 letters
+# the stamp file is named after the members, or after a checksum of more than four: a file name has at most 255 bytes
 STAMP     := $(if $(word 5,$(NAMED)),$(shell echo $(NAMED) | cksum | cut -d ' ' -f 1),$(subst /,-,$(NAMED)))
 ALONE     := $(if $(OTHERS),,$(subst $(EMPTY) $(EMPTY),+,$(STAMP)))
 TESTABLE  := $(if $(ALONE),$(VENV)/.tests-of-$(ALONE),$(DEVELOPED))

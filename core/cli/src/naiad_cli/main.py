@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _open_closed_streams() -> None:
     """Open /dev/null in place of the standard streams that this process was started without.
 
-    Sockets would get their descriptors, and libuv, which never closes one of these, aborts the process at its end.
+    Otherwise a socket gets descriptor 0, 1 or 2. libuv refuses to close these, and aborts the process at its stop.
     """
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         try:

@@ -118,7 +118,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def advice_for(error: BaseException) -> str:
-    """What to do about an error that says that a limit of the system is reached; "" for any other."""
+    """Which limit of the system to raise, for an error that says that it is reached; "" for any other error."""
     if isinstance(error, OSError):
         return _ADVICE.get(error.errno or 0, "")
     if type(error) is RuntimeError and error.args == ("can't start new thread",):
