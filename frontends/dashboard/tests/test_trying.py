@@ -3,6 +3,9 @@
 import base64
 import hashlib
 import json
+import select
+import socket
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -64,6 +67,30 @@ def test_an_error_of_the_model_ends_the_trial(server, backend):
     (end,) = lines(server.ask(f"{PATH}/trial", "POST", trial(), **OWN)[2])
 
     assert "<b>broken</b>" in end["end"]["error"]
+
+
+def test_eight_trials_run_at_once_also_when_their_forms_arrive_together(server, backend):
+    head = (
+        f"POST {PATH}/trial HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nNaiad-Dashboard: 1\r\n"
+        f"Content-Length: {len(trial())}\r\n\r\n"
+    )
+    backend.hold()
+    with ExitStack() as stack:
+        clients = [stack.enter_context(socket.create_connection(server.address)) for _ in range(9)]
+        for client in clients:
+            client.sendall((head + trial()[:-1]).encode())
+        assert server.ask()[0] == 200  # all of that was read
+        for client in clients:
+            client.sendall(trial()[-1:].encode())
+        received = b""
+        while b"8 trials run already" not in received:
+            (client, *_), _, _ = select.select(clients, (), (), 20)
+            received += client.recv(1 << 16)
+        refused = server.ask(f"{PATH}/trial", "POST", trial(), **OWN)
+        backend.release()
+
+    assert refused[0] == 503
+    assert "8 trials run already" in refused[2]
 
 
 @pytest.mark.parametrize(

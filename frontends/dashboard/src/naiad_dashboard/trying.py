@@ -58,8 +58,7 @@ class Trials:
 
         A request that cannot be read is refused with a status before the first line.
         """
-        if self._running >= _MOST:
-            raise UnavailableError(f"{_MOST} trials run already; try again when one has ended", 1.0)
+        self._check_limit()
         trial = await self._read(request)
         rules, headers = self._restrictions, request.headers
         explained = not (
@@ -91,7 +90,17 @@ class Trials:
             budget.release(reserved)
         return Trial(model_request, document, self._is_decoupled(name, version))
 
+    def _check_limit(self) -> None:
+        """Raises UnavailableError if as many trials run as may."""
+        if self._running >= _MOST:
+            raise UnavailableError(f"{_MOST} trials run already; try again when one has ended", 1.0)
+
     async def _lines(self, request: ModelRequest, explained: bool) -> AsyncGenerator[bytes, None]:
+        try:
+            self._check_limit()  # others may have begun while the form was read
+        except UnavailableError as error:
+            yield _line({"end": {"error": str(error)}, "seconds": 0.0})
+            return
         started = request.received_ns = monotonic_ns()
         explanation = request.trace = Explanation(request.model_name, request.version) if explained else None
         end: dict[str, Any] = {}
