@@ -158,6 +158,31 @@ def test_a_decoupled_step_without_a_response_ends_in_an_empty_one(compose: Compo
     assert (response.outputs, response.final) == ({}, True)
 
 
+@pytest.mark.parametrize(("needs", "failed"), [("x", True), ("x?", False)], ids=["required", "optional"])
+def test_a_response_without_outputs_runs_what_follows_a_decoupled_step_too(
+    compose: Compose, needs: str, failed: bool
+) -> None:
+    ensemble = compose("A", "C", (STREAM, "x=A", "y=B"), (model(needs, "y", name="next"), "x=B", "y=C"))
+    run = ensemble.run(values("A"), ())
+
+    moves = answer(run, run.begin().starts[0], final=False)
+
+    assert ("step 1 needs 'B' for its input 'x', and it was not produced" in moves.failure) is failed
+    assert [start.inputs for start in moves.starts] == ([] if failed else [{}])
+
+
+def test_a_response_without_outputs_of_the_last_step_gets_to_the_client(compose: Compose) -> None:
+    ensemble = compose("A", "B", (STREAM, "x=A", "y=B"))
+    run = ensemble.run(values("A"), ())
+    (stream,) = run.begin().starts
+
+    empty = answer(run, stream, final=False)
+    last = answer(run, stream, "y")
+
+    assert [(each.outputs, each.final) for each in empty.responses] == [({}, False)]
+    assert [(texts_of(each.outputs), each.final) for each in last.responses] == [({"B": "0.y"}, True)]
+
+
 def test_what_happens_once_is_part_of_every_response_of_a_decoupled_ensemble(compose: Compose) -> None:
     ensemble = compose("A", "B C", (STREAM, "x=A", "y=B"), (ONE, "x=A", "y=C"))
     run = ensemble.run(values("A"), ())

@@ -67,7 +67,8 @@ class Run:
     ) -> Moves:
         """Settle what the step writes, and start what that makes possible.
 
-        Each response of a decoupled step that has outputs begins an iteration of all that it leads to.
+        Each response of a decoupled step begins an iteration of all that it leads to, except for a final one without
+        outputs: that one only ends the step.
         """
         iteration: Iteration = start.iteration
         task = self._plan.steps[start.step]
@@ -76,7 +77,7 @@ class Run:
         moves = Moves([], [])
         if task.opens != start.step:
             self._settle(iteration, task, outputs, _merged(start.flags, flags), moves)
-        elif outputs:
+        elif outputs or not final:
             opened = self._opened(task, iteration)
             self._settle(opened, task, outputs, _merged(start.flags, flags), moves)
             self._close(opened)
