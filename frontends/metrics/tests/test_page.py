@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from naiad_cache.metrics import cache_metrics
+from naiad_cache.metrics import CacheTimes, cache_metrics
 from naiad_kit.caches import CacheReport
 from naiad_kit.metrics import MetricFamily
 from naiad_metrics.config import METRICS_OPTIONS
@@ -17,7 +17,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="u
 ROWS = [line for line in PAGE.splitlines() if line.startswith("| `")]
 
 
-EVERY = (*FAMILIES, *cache_metrics("local", CacheReport(), 0), *ResidentMemoryService().metrics())
+EVERY = (*FAMILIES, *cache_metrics("local", CacheReport(), 0, CacheTimes()), *ResidentMemoryService().metrics())
 
 
 @pytest.mark.parametrize("family", EVERY, ids=lambda family: family.name)

@@ -106,6 +106,9 @@ async def test_metrics_count_hits_and_misses_of_each_model_and_what_the_cache_ho
     assert values["nv_cache_num_misses_per_model"] == {ONE: 2}
     assert values["nv_cache_hit_duration_per_model"] == {ONE: counted.cache_hit.ns // 1000}
     assert values["nv_cache_miss_duration_per_model"] == {ONE: counted.cache_miss.ns // 1000}
+    (lookup,), (insertion,) = (values[f"nv_cache_{name}_duration"].values() for name in ("lookup", "insertion"))
+    assert min(lookup, insertion) > 0
+    assert lookup + insertion == pytest.approx((counted.cache_hit.ns + counted.cache_miss.ns) // 1000, abs=1)
     assert values["naiad_cache_lookups_total"] == {lookups: 4}
     assert values["naiad_cache_hits_total"] == {lookups: 2}
     assert values["naiad_cache_entries"] == {lookups: 2}
@@ -130,6 +133,8 @@ async def test_the_servers_cache_is_reported_as_triton_tells_its_own(
         "nv_cache_num_misses": 2,
         "nv_cache_num_evictions": 1,
         "nv_cache_num_entries": 2,
+        "nv_cache_lookup_duration": 0,
+        "nv_cache_insertion_duration": 0,
     } | ({} if full is None else {"nv_cache_util": full})
 
 

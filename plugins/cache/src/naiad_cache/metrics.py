@@ -1,6 +1,7 @@
-"""Metrics of the response cache: lookups, hits, insertions, evictions, entries and bytes."""
+"""Metrics of the response cache: lookups, hits, insertions, evictions, durations, entries and bytes."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from naiad_kit.caches import CacheReport
 from naiad_kit.metrics import LabelPairs, MetricFamily, MetricKind, Sample
@@ -25,11 +26,21 @@ _AS_TRITON: tuple[tuple[str, MetricKind, str], ...] = (
     ("nv_cache_num_evictions", "gauge", "Responses that made room for others"),
     ("nv_cache_num_entries", "gauge", "Responses in the cache"),
     ("nv_cache_util", "gauge", "How full the cache is [0.0 - 1.0]"),
+    ("nv_cache_lookup_duration", "gauge", "Duration of all lookups in the response cache, in microseconds"),
+    ("nv_cache_insertion_duration", "gauge", "Duration of all insertions into the response cache, in microseconds"),
 )
 """As Triton's local cache has them: gauges without labels."""
 
 
-def cache_metrics(name: str, report: CacheReport, skipped: int) -> list[MetricFamily]:
+@dataclass(slots=True)
+class CacheTimes:
+    """Nanoseconds that all lookups and all insertions of a server took, those of every model added up."""
+
+    lookup_ns: int = 0
+    insertion_ns: int = 0
+
+
+def cache_metrics(name: str, report: CacheReport, skipped: int, times: CacheTimes) -> list[MetricFamily]:
     """The metrics of the cache of that name; `skipped` requests went past it."""
     own = (
         report.lookups,
@@ -50,6 +61,8 @@ def cache_metrics(name: str, report: CacheReport, skipped: int) -> list[MetricFa
         report.evictions,
         report.entries,
         full,
+        times.lookup_ns // 1000,
+        times.insertion_ns // 1000,
     )
     return [*_families(_OWN, (("cache", name),), own), *_families(_AS_TRITON, (), as_triton)]
 

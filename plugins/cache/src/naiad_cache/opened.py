@@ -9,7 +9,7 @@ from naiad.errors import NaiadError, PluginError
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.threads import on_own_thread
 from naiad_cache.breaker import Breaker
-from naiad_cache.metrics import cache_metrics
+from naiad_cache.metrics import CacheTimes, cache_metrics
 from naiad_cache.options import ChosenCache
 from naiad_kit.caches import Cache, CachedResponse, CacheReport
 from naiad_kit.metrics import MetricFamily
@@ -32,6 +32,7 @@ class OpenedCache:
         self.shared = bool(cache.shared)
         self.largest = cache.largest
         self.breaker = Breaker()
+        self.times = CacheTimes()
         self.threads = ThreadPoolExecutor(_THREADS, "naiad-cache")
         self._cache = cache
         self._log = SparseLog(_logger)
@@ -82,7 +83,7 @@ class OpenedCache:
 
     def metrics(self) -> list[MetricFamily]:
         """What it did, and what it holds."""
-        return cache_metrics(self.name, self.report(), self.breaker.skipped)
+        return cache_metrics(self.name, self.report(), self.breaker.skipped, self.times)
 
     def complain(self, message: str, *values: object) -> None:
         """Log a warning about the cache, if there was none within the last minute."""

@@ -176,6 +176,7 @@ class CacheStage:
         request = lookup.request
         now_ns = monotonic_ns()
         self._cache_counters.hit(lookup.lookup_ns)
+        self._cache.times.lookup_ns += lookup.lookup_ns
         self._counters.answered(now_ns - lookup.started_ns)
         if request.trace is not None:
             record_lookup(request.trace, lookup.started_ns, lookup.looked_up_ns, hit=True)
@@ -191,6 +192,7 @@ class CacheStage:
     def missed(self, lookup: Lookup) -> None:
         """Count it."""
         self._cache_counters.missed(lookup.lookup_ns)
+        self._cache.times.lookup_ns += lookup.lookup_ns
         if lookup.request.trace is not None:
             record_lookup(lookup.request.trace, lookup.started_ns, lookup.looked_up_ns, hit=False)
 

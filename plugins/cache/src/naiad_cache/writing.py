@@ -70,7 +70,9 @@ class CacheWriter:
             self._complain_of_size(cached.byte_size)
             return
         self._cache.insert(lookup.key, cached)
-        self._counters.inserted(lookup.lookup_ns, monotonic_ns() - started_ns)
+        insertion_ns = monotonic_ns() - started_ns
+        self._counters.inserted(lookup.lookup_ns, insertion_ns)
+        self._cache.times.insertion_ns += insertion_ns
 
     def _complain_of_size(self, byte_size: int) -> None:
         self._cache.complain(
