@@ -62,6 +62,11 @@ def test_a_model_is_loaded_with_a_configuration_and_files(models):
     assert models.outer(body, options=EXPLICIT) == 6
 
 
+@pytest.mark.parametrize(("version", "ready"), [("", 1), ("1", 1), ("0", 0), ("2", 0)])
+def test_a_model_asks_whether_a_version_of_another_is_ready(models, version, ready):
+    assert models.outer(f"return [answer(int(pb_utils.is_model_ready('double', '{version}')))]") == ready
+
+
 @pytest.mark.parametrize("call", ['load_model("double")', 'unload_model("double")'])
 def test_models_are_loaded_and_unloaded_in_explicit_mode_alone(models, call):
     with pytest.raises(ModelFailedError, match="not allowed"):

@@ -41,6 +41,8 @@ def is_model_ready(model_name: str, model_version: str = "") -> bool:
     name, version = text_of("the name of a model", model_name), text_of("the version of a model", model_version)
     if version and not version.isdecimal():
         raise TritonModelException(f"'{version}' is not a version; give a whole number as text, such as '1'")
+    if version and int(version) == 0:  # no model has it; for the kernel, 0 is any version
+        return False
     return _call(lambda models: models.ready(name, int(version or 0)))
 
 
