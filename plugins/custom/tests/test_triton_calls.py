@@ -226,6 +226,25 @@ def test_the_tensors_of_a_response_are_the_callers_own(models):
     assert models.outer(body) == 112
 
 
+def test_texts_reach_the_called_model_as_bytes(models):
+    models.triton(
+        "length",
+        """
+        texts = pb_utils.get_input_tensor_by_name(requests[0], "T").as_numpy()
+        return [answer(sum(len(text.decode()) for text in texts))]
+        """,
+        config='input { name: "T" data_type: TYPE_STRING dims: [-1] }',
+    )
+    body = """
+    texts = pb_utils.Tensor("T", np.array(["\u00e4\u00f6", b"one", 25], dtype=object))
+    inputs = [texts, *requests[0].inputs()]
+    response = pb_utils.InferenceRequest(model_name="length", inputs=inputs, requested_output_names=["Y"]).exec()
+    return [answer(value_of(response.output_tensors(), "Y"))]
+    """
+
+    assert models.outer(body) == 7
+
+
 @pytest.mark.parametrize("part", ["initialize(self, args)", "finalize(self)"])
 def test_calls_are_for_execute(models, part, caplog):
     models.triton(

@@ -52,6 +52,19 @@ def a_correlation_id(value: Any) -> int | str:
     return number
 
 
+def a_version(value: Any) -> int:
+    """The version, 0 for -1: the one that the model's policy chooses. Raises TritonModelException for other numbers."""
+    version = number("model_version", value, 64, signed=True)
+    if version == -1:
+        return 0
+    if version < 1:
+        raise TritonModelException(
+            f"{_subject('model_version')} must be a version from 1 on, or -1 for the one that the model's policy "
+            f"chooses, not {version}"
+        )
+    return version
+
+
 def by_name(inputs: Any, subject: str) -> dict[str, Tensor]:
     """The tensors by their names; `subject` is the request in words.
 
@@ -99,6 +112,8 @@ def a_dict(parameters: Any) -> Mapping[str, ParameterValue]:
             raise TritonModelException(
                 f"Expect parameters values to have type bool/int/str, found type {type(value)} for '{key}'"
             )
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise TritonModelException(f"parameter '{key}' does not fit a signed 64-bit integer: {value}")
     return dict(parameters)
 
 

@@ -20,6 +20,7 @@ from naiad_custom.triton.sender import InferenceResponseSender, Senders
 from naiad_custom.triton.tensor import Tensor, received_tensors
 from naiad_tensors.devices import EveryOutput, gpu
 from naiad_tensors.tensors import Tensor as ProtocolTensor
+from naiad_tensors.tensors import bytes_array
 
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
@@ -44,8 +45,9 @@ class InferenceRequest:
     """A request to a model; `timeout` is in microseconds, `flags` are the sequence flags.
 
     Its inputs, outputs and model must be there. Raises TypeError for an argument of another type, TritonModelException
-    for a correlation id that names no sequence, None among the inputs or two of one name, and parameters that are
-    neither a dict nor the text of a JSON object, or hold anything but bool, int, float and str.
+    for a correlation id that names no sequence, a version that no model has, None among the inputs or two of one name,
+    and parameters that are neither a dict nor the text of a JSON object, or hold anything but bool, int of 64 bits,
+    float and str.
     """
 
     __slots__ = (
@@ -78,10 +80,10 @@ class InferenceRequest:
         self._request = types.Request(
             model,
             {
-                name: ProtocolTensor(name, each._datatype, tuple(each.shape()), each._payload)
+                name: ProtocolTensor(name, each._datatype, tuple(each.shape()), _as_received(each))
                 for name, each in tensors.items()
             },
-            version=max(0, arguments.number("model_version", model_version, 64, signed=True)),
+            version=arguments.a_version(model_version),
             id=caller_id,
             requested=arguments.names(requested_output_names),
             parameters=arguments.a_dict(parameters),
@@ -224,6 +226,11 @@ class InferenceRequest:
             if received.payload is payload:
                 holders += 1
         return holders
+
+
+def _as_received(tensor: Tensor) -> Any:
+    """The array of a tensor as a called model gets it: `str` elements become `bytes`."""
+    return bytes_array(tensor._payload) if tensor._datatype == "BYTES" else tensor._payload
 
 
 def _references_in(tensors: dict[str, Tensor]) -> int:
