@@ -20,6 +20,21 @@ for request in requests:
 """
 
 
+EMPTY = """
+for request in requests:
+    sender = request.get_response_sender()
+    sender.send(response(7))
+    sender.send(pb_utils.InferenceResponse([]), FINAL)
+"""
+
+
+def test_a_last_response_without_outputs_is_a_response(folder):
+    with serve(written(folder, EMPTY)) as client:
+        answers = list(client.stream(X=[1]))
+
+    assert [list(each) for each in answers] == [["Y"], []]
+
+
 @pytest.mark.parametrize("count", [0, 1, 200])
 def test_a_decoupled_model_streams(folder, count):
     with serve(written(folder, COUNT)) as client:

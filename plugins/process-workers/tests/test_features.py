@@ -78,6 +78,29 @@ def test_a_generator_streams(write: Write, served: Serve) -> None:
         assert [int(each[name][0]) for each in client["m"].stream(x=[5])] == [0, 1, 2, 3, 4]
 
 
+def test_a_last_response_without_outputs_is_a_response_to_clients_and_models(write: Write, served: Serve) -> None:
+    ends = "sender.send(pb_utils.InferenceResponse([]), pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL); return"
+    model = write("m", REPEAT, DECOUPLED, body=f"if number == 1: {ends}")
+    caller = write(
+        "caller",
+        """
+        from naiad_custom import FP32, Array, Server, model
+
+        @model
+        def count(x: Array[FP32, 4], server: Server) -> Array[FP32, 4]:
+            return x * 0 + sum(1 for _ in server.stream("m", X=x))
+        """,
+        "",
+    )
+
+    with served(model, caller) as client:
+        answers = list(client["m"].stream(X=ONE * 3))
+        called = client["caller"].infer(x=ONE * 3)
+
+    assert [list(each) for each in answers] == [["Y"], []]
+    assert called["output"][0] == 2
+
+
 def test_a_client_that_leaves_is_noticed_in_the_process(write: Write, served: Serve) -> None:
     model = write("m", REPEAT, DECOUPLED, body="time.sleep(0.002)")
     cancelled = model / "1" / "model.py.cancelled"

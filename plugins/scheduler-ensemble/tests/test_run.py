@@ -171,16 +171,17 @@ def test_a_response_without_outputs_runs_what_follows_a_decoupled_step_too(
     assert [start.inputs for start in moves.starts] == ([] if failed else [{}])
 
 
-def test_a_response_without_outputs_of_the_last_step_gets_to_the_client(compose: Compose) -> None:
+@pytest.mark.parametrize("explicit", [True, False], ids=["a response", "the final flag"])
+def test_a_response_without_outputs_of_the_last_step_gets_to_the_client(compose: Compose, explicit: bool) -> None:
     ensemble = compose("A", "B", (STREAM, "x=A", "y=B"))
     run = ensemble.run(values("A"), ())
     (stream,) = run.begin().starts
 
-    empty = answer(run, stream, final=False)
-    last = answer(run, stream, "y")
+    first = run.answered(stream, {}, final=False)
+    last = run.answered(stream, {}, final=True, explicit=explicit)
 
-    assert [(each.outputs, each.final) for each in empty.responses] == [({}, False)]
-    assert [(texts_of(each.outputs), each.final) for each in last.responses] == [({"B": "0.y"}, True)]
+    assert [(each.outputs, each.final, each.explicit) for each in first.responses] == [({}, False, True)]
+    assert [(each.outputs, each.final, each.explicit) for each in last.responses] == [({}, True, explicit)]
 
 
 def test_what_happens_once_is_part_of_every_response_of_a_decoupled_ensemble(compose: Compose) -> None:

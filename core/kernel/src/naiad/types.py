@@ -141,8 +141,9 @@ class Request:
 class Response:
     """One response to a request; `final` marks the last, and only decoupled models send more or fewer than one.
 
-    A final response without outputs, error and parameters (`is_empty`) only ends the request. `error` is that of one
-    response among several: others may follow. An error that ends the request is not a response.
+    A final response without outputs, error and parameters (`is_empty`) only ends the request, unless it is `explicit`:
+    a decoupled model sent it as a response, and not its final flag alone. `error` is that of one response among
+    several: others may follow. An error that ends the request is not a response.
     """
 
     model_name: str
@@ -152,8 +153,9 @@ class Response:
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     final: bool = True
     error: NaiadError | None = None
+    explicit: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Whether it only ends the request."""
-        return self.final and not self.outputs and not self.parameters and self.error is None
+        return self.final and not self.outputs and not self.parameters and self.error is None and not self.explicit

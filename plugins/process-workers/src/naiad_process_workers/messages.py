@@ -286,9 +286,8 @@ def _reply(decoder: Decoder, label: Label, outputs: dict[str, np.ndarray]) -> Re
 def put_response(encoder: Encoder, response: Response) -> None:
     """Write the response to a model call."""
     error = response.error
-    encoder.value(
-        [response.model_name, response.version, response.id, dict(response.parameters), response.final, error is None]
-    )
+    flags = [response.final, response.explicit, error is None]
+    encoder.value([response.model_name, response.version, response.id, dict(response.parameters), *flags])
     if error is not None:
         put_error(encoder, error)
     encoder.tensors(_RESPONSE, response.outputs)
@@ -296,12 +295,11 @@ def put_response(encoder: Encoder, response: Response) -> None:
 
 def response_in(decoder: Decoder) -> Response:
     """Read the response to a model call."""
-    model, version, number, parameters, final, is_fine = decoder.value()
+    model, version, number, parameters, final, explicit, is_fine = decoder.value()
     error = None if is_fine else error_in(decoder)
     _, outputs = decoder.tensors()
-    return Response(
-        model, version, number, outputs, parameters, final, error if isinstance(error, NaiadError) else None
-    )
+    error = error if isinstance(error, NaiadError) else None
+    return Response(model, version, number, outputs, parameters, final, error, explicit)
 
 
 def _put_outputs(encoder: Encoder, label: Label, outputs: Mapping[str, Any]) -> None:

@@ -169,7 +169,7 @@ class EnsembleCall:
             self._add_times(step)
         flags = flags_in(outcome.parameters) if outcome.parameters else None
         try:
-            self._follow(self._run.answered(step.start, outcome.outputs, final, flags))
+            self._follow(self._run.answered(step.start, outcome.outputs, final, flags, outcome.explicit))
         except BaseException as error:  # no caller must wait for ever because of it
             raise_interrupt(error)
             _logger.exception("an answer within ensemble '%s' could not be handed on", self._ensemble.name)
@@ -276,7 +276,10 @@ class EnsembleCall:
         ensemble, request = self._ensemble, self.request
         outputs = ensemble.residence.answered(tensors_of(composed.outputs, composed.shapes), request.on_device)
         parameters = parameters_of(request, composed.flags)
-        response = Response(ensemble.name, ensemble.version, request.id, outputs, parameters, composed.final)
+        explicit = composed.explicit and ensemble.composition.decoupled and not outputs
+        response = Response(
+            ensemble.name, ensemble.version, request.id, outputs, parameters, composed.final, explicit=explicit
+        )
         if ensemble.composition.decoupled:
             ensemble.counters.response_sent(self._responses, self._since_arrival(), response.is_empty)
         if request.trace is not None:

@@ -47,13 +47,14 @@ class StepStart:
 class EnsembleResponse:
     """Answer the request with these values by the ensemble's output names; those in `shapes` in that shape.
 
-    `flags` are what the steps behind them said of the sequence.
+    `flags` are what the steps behind them said of the sequence. One that is not `explicit` only ends the request.
     """
 
     outputs: Mapping[str, Any]
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     final: bool = True
     flags: SequenceFlags | None = None
+    explicit: bool = True
 
 
 @dataclass(slots=True, eq=False)

@@ -63,12 +63,17 @@ class Run:
         return self._released(moves)
 
     def answered(
-        self, start: StepStart, outputs: Mapping[str, Any], final: bool, flags: SequenceFlags | None = None
+        self,
+        start: StepStart,
+        outputs: Mapping[str, Any],
+        final: bool,
+        flags: SequenceFlags | None = None,
+        explicit: bool = False,
     ) -> Moves:
         """Settle what the step writes, and start what that makes possible.
 
         Each response of a decoupled step begins an iteration of all that it leads to, except for a final one without
-        outputs: that one only ends the step.
+        outputs that is not `explicit`: that one only ends the step.
         """
         iteration: Iteration = start.iteration
         task = self._plan.steps[start.step]
@@ -77,7 +82,7 @@ class Run:
         moves = Moves([], [])
         if task.opens != start.step:
             self._settle(iteration, task, outputs, _merged(start.flags, flags), moves)
-        elif outputs or not final:
+        elif outputs or explicit or not final:
             opened = self._opened(task, iteration)
             self._settle(opened, task, outputs, _merged(start.flags, flags), moves)
             self._close(opened)
@@ -196,7 +201,7 @@ class Run:
         if responses:
             responses[-1].final = True
         elif self._streams:
-            responses.append(EnsembleResponse({}))
+            responses.append(EnsembleResponse({}, explicit=False))
         return moves
 
 

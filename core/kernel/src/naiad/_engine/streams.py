@@ -152,6 +152,7 @@ class ResponseStream:
         response = self._reader.response(reply, request, self.call.ticket.batch_size)
         response.final = final
         if self._reader.decoupled:
+            response.explicit = final and not response.outputs
             return response
         if self._held is not None:
             raise ModelFailedError(
