@@ -108,6 +108,11 @@ A = {"name": "A", "data_type": "TYPE_FP32", "dims": [4]}
             "configuration expects datatype TYPE_INT8 for output 'A', model provides TYPE_FP32",
         ),
         (
+            {"input": [{**A, "optional": False}]},
+            lambda c: c.add_input({**A, "optional": True}),
+            "tensor 'A': .* optional True but .* optional False",
+        ),
+        (
             {"sequence_batching": {}},
             lambda c: c.set_dynamic_batching(),
             "scheduling_choice as 'sequence_batching', but .* tries to set scheduling_choice as 'dynamic_batching'",

@@ -102,3 +102,9 @@ class ModelConfig:
                 f"model '{self._name}', tensor '{name}': the model expects dims {expected} but the model configuration "
                 f"specifies dims {dims}"
             )
+        optional = (written.get("optional"), properties.get("optional"))
+        if None not in optional and optional[0] != optional[1]:
+            raise ValueError(
+                f"model '{self._name}', tensor '{name}': the model expects optional {optional[1]} but the model "
+                f"configuration specifies optional {optional[0]}"
+            )
