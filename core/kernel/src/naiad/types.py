@@ -62,9 +62,8 @@ class JoinedBatch:
 class Trace(Protocol):
     """The trace of one request: its events, in order. Every method is for any thread.
 
-    `version` is 0 until the kernel has chosen the version that answers. Nothing is recorded after `end`, which the code
-    that began the trace calls. `naiad_kit.tracing.EventTrace` needs `record` and `tensors` alone for what the kernel
-    reports. Times are `time.monotonic_ns()`.
+    `version` is 0 until the kernel has chosen it. Times are `time.monotonic_ns()`. Nothing is recorded after `end`,
+    which the code that began the trace calls. `naiad_kit.tracing.EventTrace` reports by `record` and `tensors` alone.
     """
 
     version: int
@@ -141,9 +140,8 @@ class Request:
 class Response:
     """One response to a request; `final` marks the last, and only decoupled models send more or fewer than one.
 
-    A final response without outputs, error and parameters (`is_empty`) only ends the request, unless it is `explicit`:
-    a decoupled model sent it as a response, and not its final flag alone. `error` is that of one response among
-    several: others may follow. An error that ends the request is not a response.
+    A final response with nothing in it only ends the request, unless it is `explicit`: the model sent it beside its
+    final flag. `error` is that of one response among several; an error that ends the request is not a response.
     """
 
     model_name: str
