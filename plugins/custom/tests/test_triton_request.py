@@ -192,6 +192,16 @@ def test_a_response_of_something_else_is_refused(arguments, kind, reason):
         pb_utils.InferenceResponse(**arguments)
 
 
+def test_a_list_that_is_filled_anew_does_not_change_the_response_made_of_it():
+    tensor = pb_utils.Tensor("X", np.array([1]))
+    outputs = [tensor]
+    response = pb_utils.InferenceResponse(outputs)
+
+    outputs.clear()
+
+    assert response.output_tensors() == [tensor]
+
+
 def test_the_outputs_of_a_response_may_be_a_tuple():
     tensor = pb_utils.Tensor("X", np.array([1]))
 

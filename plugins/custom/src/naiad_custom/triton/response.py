@@ -26,8 +26,7 @@ class InferenceResponse:
         error: TritonError | None = None,
         parameters: Mapping[str, bool | int | str] | None = None,
     ) -> None:
-        if type(output_tensors) is not list:
-            output_tensors = _listed(output_tensors)
+        output_tensors = [*output_tensors] if type(output_tensors) is list else _listed(output_tensors)
         for each in output_tensors:
             if type(each) is not Tensor:
                 _check_tensor(each)
