@@ -33,7 +33,7 @@ _REFUSED = "requests that a queue refused or that were cancelled, in the statist
 _BEHIND = "a request behind a refused one on the same connection"
 _SEQUENCE = "`sequence_id` and its flags in responses of an ensemble"
 _ALONE = "an output that an early step of an ensemble makes, asked for alone"
-_TWICE = "a failed request of an ensemble, in the metrics"
+_TWICE = "a failed request of an ensemble, in the metrics and the statistics"
 _COUNTS = "a request that its model answers with an error, in the statistics"
 
 _OF_GENERATE = (
