@@ -226,6 +226,28 @@ def test_the_tensors_of_a_response_are_the_callers_own(models):
     assert models.outer(body) == 112
 
 
+def test_a_model_finds_an_event_loop_on_its_thread(models):
+    models.triton(
+        "outer",
+        """
+        return [answer(self.first + asyncio.get_event_loop().run_until_complete(self.doubled(4)))]
+        """,
+        more="""
+        async def one(self):
+            return 1
+
+        async def doubled(self, value):
+            return value_of((await asked("double", value).async_exec()).output_tensors(), "Y")
+
+        def initialize(self, args):
+            self.first = asyncio.get_event_loop().run_until_complete(self.one())
+        """,
+    )
+
+    with serve(models.path) as client:
+        assert [y(client["outer"].infer(X=[1])) for _ in range(2)] == [9, 9]
+
+
 def test_texts_reach_the_called_model_as_bytes(models):
     models.triton(
         "length",

@@ -51,6 +51,23 @@ class LoopThread:
                 self.loop.run_forever()
 
 
+def loop_of_thread() -> asyncio.AbstractEventLoop | None:
+    """A new event loop for the running thread, which `asyncio.get_event_loop` gives from here on, to be closed.
+
+    None where the thread has a loop, as the main thread of a process has.
+    """
+    if threading.current_thread() is threading.main_thread():
+        return None
+    try:
+        if not asyncio.get_event_loop().is_closed():
+            return None
+    except RuntimeError:  # it has none
+        pass
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    return loop
+
+
 def soon(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
     """Have the loop call something, from any thread; a loop that has ended calls nothing any more."""
     with suppress(RuntimeError):

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -31,8 +31,9 @@ class DecoupledInstance(TritonInstance):
         outputs: Sequence[str],
         context: PythonContext,
         input_devices: Collection[Device],
+        on_closed: Callable[[], None],
     ) -> None:
-        super().__init__(model, placement.name, outputs, context.models, input_devices)
+        super().__init__(model, placement.name, outputs, context.models, input_devices, on_closed)
         self._failures = Failures(context, placement)
         sequences = context.config.sequence_batching
         self._is_iterative = sequences is not None and sequences.iterative_sequence

@@ -36,18 +36,25 @@ _T = TypeVar("_T")
 class TritonInstance:
     """One initialized TritonPythonModel that answers each request once; `models` are those that it may call.
 
-    It takes tensors on `input_devices` where they are. An `async def execute` runs on an event loop of the instance,
-    where the tasks that it leaves behind go on.
+    It takes tensors on `input_devices` where they are, and calls `on_closed` at its end. An `async def execute` runs on
+    an event loop of the instance, where the tasks that it leaves behind go on.
     """
 
     def __init__(
-        self, model: Any, name: str, outputs: Sequence[str], models: ModelCalls, input_devices: Collection[Device]
+        self,
+        model: Any,
+        name: str,
+        outputs: Sequence[str],
+        models: ModelCalls,
+        input_devices: Collection[Device],
+        on_closed: Callable[[], None],
     ) -> None:
         self.input_devices = input_devices
         self._models = models
         self._model = model
         self._name = name
         self._outputs = outputs
+        self._on_closed = on_closed
         self._execute: Callable[[list[Any]], Any] = model.execute
         self._thread: LoopThread | None = None
         self._running: set[Future[Any]] = set()
@@ -107,6 +114,7 @@ class TritonInstance:
         finally:
             if self._thread is not None:
                 self._thread.end()
+            self._on_closed()
 
     def _start(self, coroutine: Coroutine[Any, Any, _T]) -> "Future[_T]":
         """Run a coroutine on the event loop of the instance."""

@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from typing import Any
 
 from naiad.backend import Placement
 from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
 from naiad_config.json import to_json
 from naiad_custom.context import PythonContext
 from naiad_custom.files import ModelFile
+from naiad_custom.loops import loop_of_thread
 from naiad_custom.triton.decoupled import DecoupledInstance
 from naiad_custom.triton.execution import outside_of_execute
 from naiad_custom.triton.instance import TritonInstance
@@ -42,6 +45,18 @@ class TritonModel:
     def instantiate(self, placement: Placement) -> TritonInstance:
         """Make the object there and initialize it. Raises ModelFailedError with file, line and what it raised."""
         config = self._context.config
+        with ExitStack() as ends:
+            loop = loop_of_thread()
+            if loop is not None:
+                ends.callback(loop.close)
+            model = self._initialized(placement)
+            outputs = [output.name for output in config.output]
+            close = ends.pop_all().close
+        if config.model_transaction_policy is not None and config.model_transaction_policy.decoupled:
+            return DecoupledInstance(model, placement, outputs, self._context, self._input_devices, close)
+        return TritonInstance(model, placement.name, outputs, self._context.models, self._input_devices, close)
+
+    def _initialized(self, placement: Placement) -> Any:
         try:
             model = self._class()
             if hasattr(model, "initialize"):
@@ -52,10 +67,7 @@ class TritonModel:
         except Exception as error:
             message = f"{self._file.location(error)}: initialize failed: {self._file.describe(error)}"
             raise ModelFailedError(message) from error
-        outputs = [output.name for output in config.output]
-        if config.model_transaction_policy is not None and config.model_transaction_policy.decoupled:
-            return DecoupledInstance(model, placement, outputs, self._context, self._input_devices)
-        return TritonInstance(model, placement.name, outputs, self._context.models, self._input_devices)
+        return model
 
     def close(self) -> None:
         """Forget the model's modules."""
