@@ -29,6 +29,8 @@ def cases() -> list[Case]:
         stream_case("stream/five_empty_final", [_repeat("r", 5, parameters=_EMPTY_FINAL)]),
         stream_case("stream/ends_with_last", [_repeat("r", 2, end=True)]),
         stream_case("stream/ends_with_last_empty_final", [_repeat("r", 2, end=True, parameters=_EMPTY_FINAL)]),
+        stream_case("stream/empty_among", [_repeat("r", 3, empty_at=1)]),
+        stream_case("stream/empty_at_last", [_repeat("r", 2, empty_at=1, end=True)]),
         stream_case("stream/error_among", [_repeat("r", 3, fail_at=1)]),
         stream_case("stream/error_at_last", [_repeat("r", 3, fail_at=2, end=True)]),
         stream_case("stream/one_after_the_other", [_repeat("r", 2), _adds("a"), _repeat("s", 2)][:1]),
@@ -54,10 +56,13 @@ def _adds(key: str, **more: Any) -> Message:
     return infer_request("add_sub", [A, B], RAW, id=key, **more)
 
 
-def _repeat(key: str, count: int, fail_at: int | None = None, end: bool = False, **more: Any) -> Message:
+def _repeat(
+    key: str, count: int, fail_at: int | None = None, empty_at: int | None = None, end: bool = False, **more: Any
+) -> Message:
     inputs = [tensor("IN", "INT32", [1], int_contents=[count])]
-    if fail_at is not None:
-        inputs.append(tensor("FAIL_AT", "INT32", [1], int_contents=[fail_at]))
+    for name, index in (("FAIL_AT", fail_at), ("EMPTY_AT", empty_at)):
+        if index is not None:
+            inputs.append(tensor(name, "INT32", [1], int_contents=[index]))
     if end:
         inputs.append(tensor("END_WITH_LAST", "BOOL", [1], bool_contents=[True]))
     return infer_request("repeat", inputs, id=key, **more)

@@ -76,6 +76,8 @@ def cases() -> list[Case]:
             _ask(f"gzip_called/{mode}", "tokens", mode, one, {"Content-Encoding": "gzip"}),
             _ask(f"identity/{mode}", "tokens", mode, one, {"Content-Encoding": "identity"}),
             _ask(f"accept_gzip/{mode}", "tokens", mode, one, {"Accept-Encoding": "gzip"}),
+            _ask(f"empty_at_last/{mode}", "repeat", mode, {"IN": 2, "EMPTY_AT": 1, "END_WITH_LAST": True}),
+            _ask(f"only_an_empty_one/{mode}", "repeat", mode, {"IN": 1, "EMPTY_AT": 0, "END_WITH_LAST": True}),
             _ask(f"orca/{mode}", "tokens", mode, one, {"endpoint-load-metrics-format": "text"}),
         ]
     return results
