@@ -117,6 +117,15 @@ def test_strings_are_bytes_tensors(array):
         tensor.to_dlpack()
 
 
+@pytest.mark.parametrize("array", [np.array([b"a"]), np.array([b"a"], object), np.array(["a"], object)])
+def test_an_array_of_texts_may_be_filled_anew(array):
+    tensor = pb_utils.Tensor("T", array)
+
+    array[0] = b"b"
+
+    assert tensor.as_numpy().tolist() in ([b"a"], ["a"])
+
+
 @pytest.mark.parametrize("dtype", ["complex128", "datetime64[s]", ">i4", "U1", "longdouble", "V4"])
 def test_a_dtype_that_the_protocol_cannot_carry_is_refused(dtype):
     with pytest.raises(pb_utils.TritonModelException, match=r"NumPy dtype is not supported\. Tensor 'T' has dtype"):

@@ -17,13 +17,14 @@ from naiad_tensors.tensors import Tensor as ProtocolTensor
 from naiad_tensors.tensors import bytes_array
 
 _ndarray = np.ndarray
-_WIRE = {kind.dtype: kind.wire for kind in TENSOR_TYPES.values() if kind.wire != "BF16"}
+_WIRE = {kind.dtype: kind.wire for kind in TENSOR_TYPES.values() if kind.wire not in ("BF16", "BYTES")}
 
 
 class Tensor:
     """A tensor over a numpy array; no copy is made of it, unless it is not contiguous.
 
-    `str` and `bytes` elements of an object array make a BYTES tensor. Raises TypeError for what is no numpy array, and
+    `str` and `bytes` elements of an object array make a BYTES tensor, over an array of its own: as in Triton, the model
+    may put other texts into the array that it gave. Raises TypeError for what is no numpy array, and
     TritonModelException for a dtype that the protocol cannot carry.
     """
 
@@ -163,6 +164,8 @@ def _converted(name: str, array: Any) -> tuple[np.ndarray, str]:
     """The array, contiguous and of a dtype of the protocol, with its datatype; strings of bytes become objects."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"tensor '{name}' needs a numpy array, not {type(array).__name__}")
+    if array.dtype.kind == "O":
+        return np.array(array, order="C"), "BYTES"
     contiguous = np.asarray(array, order="C")
     if array.dtype.kind == "S":
         return bytes_array(contiguous), "BYTES"
