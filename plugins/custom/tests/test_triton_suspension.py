@@ -43,6 +43,14 @@ def test_a_task_waits_in_plain_code(thread):
     assert steps == ["another task", "went on"]
 
 
+def test_what_is_no_coroutine_makes_no_task(thread):
+    async def begin():
+        await asyncio.create_task(asyncio.get_running_loop().create_future())
+
+    with pytest.raises(TypeError, match="a coroutine was expected, got <Future pending>"):
+        thread.start(begin()).result(10)
+
+
 def test_other_code_blocks():
     done = Future()
     threading.Timer(0.01, done.set_result, ["there"]).start()

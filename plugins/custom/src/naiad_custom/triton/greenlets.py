@@ -18,7 +18,9 @@ _T = TypeVar("_T")
 
 
 def suspendable_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
-    """A task factory for `loop.set_task_factory`."""
+    """A task factory for `loop.set_task_factory`. Raises TypeError as asyncio does for what is no coroutine."""
+    if not asyncio.iscoroutine(coroutine):
+        raise TypeError(f"a coroutine was expected, got {coroutine!r}")
     task = asyncio.Task(_driven(coroutine), loop=loop, **options)
     task.add_done_callback(lambda _: coroutine.close())  # it has not begun where the task was cancelled at once
     return task
