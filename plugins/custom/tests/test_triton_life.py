@@ -136,11 +136,31 @@ def test_an_auto_complete_config_that_goes_wrong_is_reported(folder, end, config
         folder.completed()
 
 
-def test_a_class_without_execute_is_refused_at_load(folder):
+def test_a_model_without_execute_is_refused_at_load(folder):
     folder.write("class TritonPythonModel:\n    pass", ONE)
 
     with pytest.raises(InvalidArgumentError, match="has no execute"):
-        folder.model()
+        folder.instance()
+
+
+def test_initialize_may_set_execute(folder, batch_of):
+    folder.write(
+        """
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def initialize(self, args):
+                self.execute = self.answer
+
+            def answer(self, requests):
+                return [pb_utils.InferenceResponse(error=pb_utils.TritonError("answered")) for request in requests]
+        """,
+        ONE,
+    )
+
+    (response,) = folder.instance().execute(batch_of({"X": [1]}))
+
+    assert str(response) == "answered"
 
 
 def test_an_environment_of_its_own_is_refused_with_a_warning(folder, caplog):

@@ -22,16 +22,11 @@ _MOST_GPUS = 64
 
 
 class TritonModel:
-    """One loaded version; its class is made and initialized once an instance.
-
-    Raises InvalidArgumentError when the class has no execute.
-    """
+    """One loaded version; its class is made and initialized once an instance."""
 
     declares_outputs = False
 
     def __init__(self, context: PythonContext, file: ModelFile, model: type) -> None:
-        if not callable(getattr(model, "execute", None)):
-            raise InvalidArgumentError(f"{file.path}: TritonPythonModel has no execute(self, requests); write one")
         if "EXECUTION_ENV_PATH" in context.config.parameters:
             context.logger.warning(
                 "EXECUTION_ENV_PATH is not used: the model runs in the server's own environment. Install naiad-process-"
@@ -43,7 +38,10 @@ class TritonModel:
         self._class = model
 
     def instantiate(self, placement: Placement) -> TritonInstance:
-        """Make the object there and initialize it. Raises ModelFailedError with file, line and what it raised."""
+        """Make the object there and initialize it.
+
+        Raises ModelFailedError with file, line and what it raised, InvalidArgumentError if the object has no execute.
+        """
         config = self._context.config
         with ExitStack() as ends:
             loop = loop_of_thread()
@@ -67,6 +65,9 @@ class TritonModel:
         except Exception as error:
             message = f"{self._file.location(error)}: initialize failed: {self._file.describe(error)}"
             raise ModelFailedError(message) from error
+        if not callable(getattr(model, "execute", None)):
+            path = self._file.path
+            raise InvalidArgumentError(f"{path}: TritonPythonModel has no execute(self, requests); write one")
         return model
 
     def close(self) -> None:
