@@ -63,7 +63,7 @@ class Trace(Protocol):
     """The trace of one request: its events, in order. Every method is for any thread.
 
     `version` is 0 until the kernel has chosen it. Times are `time.monotonic_ns()`. Nothing is recorded after `end`,
-    which the code that began the trace calls. Subclasses of `naiad_kit.tracing.EventTrace` need only `record` and `tensors`.
+    which the code that began the trace calls. For the kernel, an `EventTrace` needs only `record` and `tensors`.
     """
 
     version: int
