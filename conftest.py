@@ -1,7 +1,8 @@
-"""What all tests share: random examples, garbage collection, threads, and the processes of pytest-xdist."""
+"""What all tests share: random examples, garbage collection, threads, signals, and the processes of pytest-xdist."""
 
 import gc
 import os
+import signal
 from contextlib import suppress
 
 import pytest
@@ -10,6 +11,10 @@ from _pytest.runner import runtestprotocol
 # The processes that tests start multiply no matrices: without threads for that, numpy is imported in three quarters of
 # the time, and each of several hundred processes imports it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# A server ignores SIGHUP if it was started so; under `nohup` the servers of tests would be.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 with suppress(ImportError):  # the environment for Ray has no Hypothesis
     from hypothesis import settings
