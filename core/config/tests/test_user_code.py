@@ -1,6 +1,7 @@
 """The line of the user's code in the description of an error, and tracebacks that begin in that code."""
 
 import errno
+import gc
 import json
 import sys
 import traceback
@@ -116,6 +117,33 @@ def test_a_package_of_the_users_by_a_name_of_naiad_hides_no_file_beside_it(monke
     names: dict[str, Any] = {}
     exec(compile("def outer(): 1 / 0", "/models/1/model.py", "exec"), names)
     assert describe_failure(raised_by(names["outer"])) == "ZeroDivisionError: division by zero (model.py:1)"
+
+
+def test_modules_may_be_imported_while_the_frames_of_an_error_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the garbage collector calls may do that, on the thread of a model that logs the error."""
+    names = iter(range(1_000_000))
+
+    def imports(phase: str, _: object) -> None:
+        name = f"imported_{next(names)}"
+        sys.modules[name] = ModuleType(name)
+
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    threshold = gc.get_threshold()
+    gc.callbacks.append(imports)
+    was_enabled = gc.isenabled()
+    gc.enable()
+    gc.set_threshold(1)
+    try:
+        failure = ValueError("x")
+        shown = from_user_code(failure)
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(imports)
+        if not was_enabled:
+            gc.disable()
+
+    assert shown is failure
+    assert next(names) > 0
 
 
 def test_of_an_error_in_another_process_the_traceback_there_is_logged() -> None:

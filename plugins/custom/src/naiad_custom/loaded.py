@@ -230,7 +230,7 @@ class _PlainNames:
 
     def forget_unused(self) -> None:
         """Forget the names that no model has any more."""
-        for name, module in list(sys.modules.items()):
+        for name, module in sys.modules.copy().items():
             top = name.partition(".")[0]
             if type(module) is _StandIn and not any(each.has(top) for each in list(_MODELS.packages.values())):
                 sys.modules.pop(name, None)
