@@ -12,9 +12,10 @@ from _pytest.runner import runtestprotocol
 # the time, and each of several hundred processes imports it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# A server ignores SIGHUP if it was started so; under `nohup` the servers of tests would be.
-if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# A program goes on ignoring a signal if it was started so: SIGHUP under `nohup`, SIGINT in the background of a shell.
+for number, handler in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 with suppress(ImportError):  # the environment for Ray has no Hypothesis
     from hypothesis import settings
