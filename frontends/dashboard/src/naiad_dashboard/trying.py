@@ -35,6 +35,8 @@ _LARGEST = 1 << 27
 _MOST = 8
 """The most trials at a time; that of a model that streams for ever ends with its page."""
 
+_TOO_MANY = f"{_MOST} trials run already; try again when one has ended"
+
 
 class Trials:
     """Sends the requests of forms through the server's own API; the timeline is for callers that may use `trace`."""
@@ -58,7 +60,8 @@ class Trials:
 
         A request that cannot be read is refused with a status before the first line.
         """
-        self._check_limit()
+        if self._running >= _MOST:
+            raise UnavailableError(_TOO_MANY, 1.0)
         trial = await self._read(request)
         rules, headers = self._restrictions, request.headers
         explained = not (
@@ -90,16 +93,9 @@ class Trials:
             budget.release(reserved)
         return Trial(model_request, document, self._is_decoupled(name, version))
 
-    def _check_limit(self) -> None:
-        """Raises UnavailableError if as many trials run as may."""
-        if self._running >= _MOST:
-            raise UnavailableError(f"{_MOST} trials run already; try again when one has ended", 1.0)
-
     async def _lines(self, request: ModelRequest, explained: bool) -> AsyncGenerator[bytes, None]:
-        try:
-            self._check_limit()  # others may have begun while the form was read
-        except UnavailableError as error:
-            yield _line({"end": {"error": str(error)}, "seconds": 0.0})
+        if self._running >= _MOST:  # others have begun while the form was read
+            yield _line({"end": {"error": _TOO_MANY}, "seconds": 0.0})
             return
         started = request.received_ns = monotonic_ns()
         explanation = request.trace = Explanation(request.model_name, request.version) if explained else None
