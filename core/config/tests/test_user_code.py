@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import dropwhile
+from itertools import count, dropwhile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -121,7 +121,7 @@ def test_a_package_of_the_users_by_a_name_of_naiad_hides_no_file_beside_it(monke
 
 def test_modules_may_be_imported_while_the_frames_of_an_error_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the garbage collector calls may do that, on the thread of a model that logs the error."""
-    names = iter(range(1_000_000))
+    names = count()
 
     def imports(phase: str, _: object) -> None:
         name = f"imported_{next(names)}"

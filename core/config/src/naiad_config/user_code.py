@@ -90,7 +90,7 @@ def _folders_of_others() -> tuple[str, ...]:
 @lru_cache(1)
 def _folders_with(_imported: int) -> tuple[str, ...]:
     """The folders while so many modules are imported. To look at thousands of them takes as long as a request."""
-    # a copy, and no list of the items: what the garbage collector runs while one is made may import
+    # not list(items()): the garbage collector may run while that list is built, and what it calls may import modules
     modules = sys.modules.copy()
     ours = (module for name, module in modules.items() if name.startswith("naiad") and "." not in name)
     return *_OF_PYTHON, *{f"{Path(folder)}/" for module in ours for folder in getattr(module, "__path__", ())}

@@ -52,9 +52,9 @@ class LoopThread:
 
 
 def loop_of_thread() -> asyncio.AbstractEventLoop | None:
-    """A new event loop for the running thread, which `asyncio.get_event_loop` gives from here on, to be closed.
+    """Make an event loop for the running thread, where `asyncio.get_event_loop` returns it; the caller closes it.
 
-    None where the thread has a loop, as the main thread of a process has.
+    None where the thread has a loop already, as the main thread of a process has.
     """
     if threading.current_thread() is threading.main_thread():
         return None
