@@ -1,34 +1,44 @@
 """The lifeline of processes: the system kills them when the server has ended, whatever they do."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
 
 FROZEN = """
-import ctypes, sys
+import ctypes, subprocess, sys
 from naiad_process_workers.bootstrap import end_with
 
 end_with(int(sys.argv[1]))
-print("ready", flush=True)
+child = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL)
+print("ready", child.pid, flush=True)
 ctypes.PyDLL(None).pause()
 """
 
 
-def test_each_process_ends_with_the_server_though_it_keeps_its_interpreter() -> None:
+def test_each_process_ends_with_the_server_and_its_children_too_though_it_keeps_its_interpreter() -> None:
     reader, writer = os.pipe()
     command = [sys.executable, "-c", FROZEN, str(reader)]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=[reader]) for _ in range(3)]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=[reader], start_new_session=True) for _ in range(3)
+    ]
+    children: list[int] = []
     try:
         for process in processes:
             assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
+            ready, child = process.stdout.readline().split()
+            assert ready == b"ready"
+            children.append(os.pidfd_open(int(child)))
 
         os.close(writer)
 
         assert [process.wait(10) for process in processes] == [-signal.SIGKILL] * 3
+        for child in children:
+            assert select.select([child], [], [], 10)[0], "the child lives on"
     finally:
-        os.close(reader)
+        for descriptor in (reader, *children):
+            os.close(descriptor)
         for process in processes:
             process.kill()
             process.communicate()

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 from naiad.errors import ModelFailedError, NaiadError, WorkerDiedError
-from naiad_process_workers import process
+from naiad_process_workers import process, process_ends
 from naiad_process_workers.connection import Connection
 from naiad_process_workers.messages import Kind
 
@@ -221,6 +222,7 @@ def test_what_ends_the_process_fails_what_it_held_and_it_is_replaced(
 FORK_AND_END = """
 import ctypes
 libc = ctypes.CDLL(None)
+libc.signal(signal.SIGTERM, 1)  # it is ignored
 if (child := libc.fork()) == 0:
     libc.sleep(15)
     libc._exit(0)
@@ -230,7 +232,10 @@ os._exit(3)
 """
 
 
-def test_the_end_of_a_process_is_noticed_although_a_child_has_its_links(isolated: IsolatedCode, tmp_path: Path) -> None:
+def test_the_end_of_a_process_is_noticed_although_a_child_has_its_links(
+    isolated: IsolatedCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_ends, "SECONDS_TO_LEAVE", 10.0)
     written = tmp_path / "child"
 
     with pytest.raises(WorkerDiedError, match="exit code 3"):
@@ -241,6 +246,31 @@ def test_the_end_of_a_process_is_noticed_although_a_child_has_its_links(isolated
     os.kill(child, signal.SIGKILL)
     assert state in "RS"  # it lives, whether or not it has come to its sleep
     isolated.check_replaced()
+
+
+START = """
+import subprocess
+child = subprocess.Popen(["sh", "-c", {script!r}], stdout=subprocess.PIPE)
+child.stdout.readline()
+with open({path!r}, "w") as file:
+    file.write(str(child.pid))
+"""
+
+
+@pytest.mark.parametrize("script", ["echo; sleep 1000 & wait", "trap '' TERM; echo; while :; do sleep 1000; done"])
+def test_what_a_model_has_started_ends_with_its_process(isolated: IsolatedCode, tmp_path: Path, script: str) -> None:
+    written = tmp_path / "child"
+    isolated.run(START.format(script=script, path=str(written)))
+    child = os.pidfd_open(int(written.read_text()))
+
+    try:
+        with pytest.raises(WorkerDiedError):
+            isolated.run("os._exit(3)")
+
+        assert select.select([child], [], [], 10.0)[0], "it lives on"
+        isolated.check_replaced()
+    finally:
+        os.close(child)
 
 
 def test_a_system_without_pidfd_runs_isolated_models(

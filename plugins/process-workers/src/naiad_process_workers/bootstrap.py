@@ -42,17 +42,18 @@ class PackageFinder:
 
 
 def end_with(lifeline: int) -> None:
-    """Let the system kill this process when the server has ended, whatever its code does then.
+    """Let the system kill this process and its children when the server has ended, whatever their code does then.
 
-    The server has the other end of this pipe. A hang-up signals the readers of a pipe that want signals: one process
-    for each time that the pipe was opened, so this process opens it anew.
+    The server has the other end of this pipe. A hang-up signals the readers of a pipe that want signals: one group
+    for each time that the pipe was opened, so this process opens it anew. Children are in the group that this process
+    leads, unless they leave it.
     """
     own = lifeline
     with suppress(OSError):  # without /proc
         own = os.open(f"/proc/self/fd/{lifeline}", os.O_RDONLY | os.O_NONBLOCK)
         os.close(lifeline)
     os.set_inheritable(own, False)
-    fcntl.fcntl(own, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(own, fcntl.F_SETOWN, -os.getpid())
     fcntl.fcntl(own, _F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(own, fcntl.F_SETFL, fcntl.fcntl(own, fcntl.F_GETFL) | os.O_ASYNC)
 

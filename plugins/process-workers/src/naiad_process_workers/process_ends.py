@@ -1,4 +1,4 @@
-"""The end of a model's process: a watcher, which shuts down the links of the process then, and a description.
+"""The end of a model's process: a watcher, which then shuts down its links and ends its children, and a description.
 
 A library of a model may fork in C. The child inherits the links, which then stay open after the process has ended.
 """
@@ -10,6 +10,8 @@ import select
 import signal
 import socket
 import threading
+import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -17,6 +19,9 @@ from naiad_config.errors import MORE_PROCESSES
 from naiad_process_workers.messages import LINK_LOST
 
 _logger = logging.getLogger("naiad.model")
+
+SECONDS_TO_LEAVE = 1.0
+"""The children of a process that has ended get SIGTERM, and after so long SIGKILL."""
 
 _NO_PIDFD = (errno.ENOSYS, errno.EPERM)
 """Linux before 5.3 has no pidfd, and filters of system calls in containers may refuse one."""
@@ -34,13 +39,15 @@ class ProcessEnds:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._poll: select.epoll | None = None
-        self._links: dict[int, Sequence[socket.socket]] = {}
+        self._watched: dict[int, tuple[int, Sequence[socket.socket]]] = {}
+        self._leaving: deque[tuple[float, int]] = deque()  # when to kill which group
 
     def watch(self, pid: int, links: Sequence[socket.socket]) -> None:
-        """Shut down `links` once the process `pid` has ended. What it has sent can still be read.
+        """Once the process `pid` has ended, shut down `links` and end its children: those in the group that it led.
 
-        Links that are added to the sequence before that are shut down, too. Does nothing where the system has no pidfd.
-        Raises OSError for want of descriptors, and RuntimeError for want of a thread.
+        What it has sent can still be read. Links that are added to the sequence before its end are shut down, too. Does
+        nothing where the system has no pidfd. Raises OSError for want of descriptors, and RuntimeError for want of a
+        thread.
         """
         with self._lock:
             if self._poll is None:
@@ -54,19 +61,35 @@ class ProcessEnds:
                     raise
                 _logger.debug("process %d ends unnoticed where a child has its links: %s", pid, error)
                 return
-            self._links[descriptor] = links
+            self._watched[descriptor] = pid, links
             self._poll.register(descriptor, select.EPOLLIN)
 
     def _run(self, poll: select.epoll) -> None:
         while True:
-            for descriptor, _ in poll.poll():
+            for descriptor, _ in poll.poll(self._seconds_to_kill()):
                 with self._lock:
-                    links = self._links.pop(descriptor)
+                    pid, links = self._watched.pop(descriptor)
                     poll.unregister(descriptor)  # closing is not enough: a fork of the server may have it open, too
                     os.close(descriptor)
                 for link in links:
                     with suppress(OSError):  # it is closed
                         link.shutdown(socket.SHUT_RDWR)
+                if _signal_group(pid, signal.SIGTERM):
+                    self._leaving.append((time.monotonic() + SECONDS_TO_LEAVE, pid))
+            while self._seconds_to_kill() == 0.0:
+                _signal_group(self._leaving.popleft()[1], signal.SIGKILL)
+
+    def _seconds_to_kill(self) -> float | None:
+        """The time until the next group is to be killed, None without one."""
+        return max(0.0, self._leaving[0][0] - time.monotonic()) if self._leaving else None
+
+
+def _signal_group(leader: int, number: int) -> bool:
+    """Signal the group that a process led, which keeps its number while it has members; whether it has any."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+        return True
+    return False
 
 
 def describe_exit(code: int, memory: int) -> str:
