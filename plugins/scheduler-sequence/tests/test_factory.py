@@ -48,7 +48,7 @@ def test_direct_is_the_strategy_where_none_is_said():
 
     (dispatch,) = scheduler.decide(1.0, (0,)).dispatches
 
-    assert dispatch.rows == (Row(0, 1), Row(4, 2), Row(0, 3))
+    assert dispatch.rows == (Row(0, 1), Row(4, 2))
 
 
 def test_a_model_that_asks_for_it_by_name_gets_the_default_settings():

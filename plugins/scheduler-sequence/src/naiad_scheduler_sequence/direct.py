@@ -16,7 +16,7 @@ _EMPTY = Row(0)
 
 
 class DirectBatcher:
-    """Rows 0 up to the highest slot that a sequence has, each with the request of its sequence or without one.
+    """Rows 0 up to the highest slot with a request in the batch; slots below it may have none, and are null rows.
 
     A batch waits until `enough` slots have a request, at most `delay` seconds. Requests whose shape is not that of the
     oldest one stay for the next batch.
@@ -76,6 +76,7 @@ class DirectBatcher:
 
     def _send(self, shape: Hashable, reason: Reason) -> Formed:
         rows, tickets, members = [], [], []
+        end = 0  # behind the highest row with a request
         for sequence in self._rows:
             if sequence is None:
                 rows.append(_EMPTY)
@@ -86,8 +87,10 @@ class DirectBatcher:
                 members.append(sequence)
                 start = ticket.sequence_start or not sequence.begun
                 rows.append(Row(ticket.id, sequence.number, start, ticket.sequence_end and sequence.closed))
+                end = len(rows)
             else:
                 rows.append(Row(0, sequence.number))
+        del rows[end:]
         self._ready -= len(tickets)
         if len(tickets) == self._most:
             reason = _FULL
