@@ -199,12 +199,12 @@ def test_two_schedulers_exclude_each_other():
             "Only one priority level is allowed when 'preserve_ordering' is true for m",
         ),
         (
-            "preserve_ordering: true default_queue_policy { timeout_action: DELAY }",
+            "preserve_ordering: true default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 9 }",
             "default_queue_policy.timeout_action",
             "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true for m",
         ),
         (
-            "preserve_ordering: true priority_queue_policy { key: 1 value { timeout_action: DELAY } }",
+            "preserve_ordering: true priority_queue_policy { key: 1 value { timeout_action: DELAY allow_timeout_override: true } }",
             "priority_queue_policy[1].timeout_action",
             "Queue policy can not have DELAY as timeout action",
         ),
@@ -215,6 +215,12 @@ def test_dynamic_batching_rules(text, path, phrase):
 
     assert reason[0] == f"dynamic_batching.{path}"
     assert phrase in reason[1]
+
+
+def test_an_ordered_model_may_have_the_action_delay_where_no_request_has_a_timeout():
+    text = f"{VALID} dynamic_batching {{ preserve_ordering: true default_queue_policy {{ timeout_action: DELAY }} }}"
+
+    assert problems(parse_text(text)) == ()
 
 
 @pytest.mark.parametrize(

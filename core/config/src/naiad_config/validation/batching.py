@@ -77,6 +77,7 @@ def _ordering(batching: ModelDynamicBatching, name: str) -> Iterator[Problem]:
 
 
 def _delaying(policy: ModelQueuePolicy, path: str, name: str) -> Iterator[Problem]:
-    if policy.timeout_action is TimeoutAction.DELAY:
+    may_expire = policy.default_timeout_microseconds or policy.allow_timeout_override
+    if policy.timeout_action is TimeoutAction.DELAY and may_expire:
         message = f"Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true for {name}"
         yield Problem(message, f"{path}.timeout_action", hint="use REJECT, or give up the order")
