@@ -204,8 +204,8 @@ def test_two_schedulers_exclude_each_other():
             "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true for m",
         ),
         (
-            "preserve_ordering: true "
-            "priority_queue_policy { key: 1 value { timeout_action: DELAY allow_timeout_override: true } }",
+            """preserve_ordering: true
+               priority_queue_policy { key: 1 value { timeout_action: DELAY allow_timeout_override: true } }""",
             "priority_queue_policy[1].timeout_action",
             "Queue policy can not have DELAY as timeout action",
         ),
