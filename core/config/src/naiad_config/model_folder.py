@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from naiad_config.errors import ConfigError, InvalidArgumentError, Problem
+from naiad_config.errors import ConfigError, InvalidArgumentError, NaiadError, Problem
 from naiad_config.json import read_json
 from naiad_config.lexer import Position
 from naiad_config.model import ModelConfig, RepositoryAgent
@@ -40,11 +40,16 @@ class ModelFolder:
 
     @contextmanager
     def locate_problems(self) -> Iterator[None]:
-        """Add the positions of their keys to the problems of a ConfigError."""
+        """Add the positions of their keys to the problems of a ConfigError, and the versions to any NaiadError."""
         try:
             yield
         except ConfigError as error:
-            raise ConfigError(with_positions(error.problems, self.positions, self.file)) from error
+            located = ConfigError(with_positions(error.problems, self.positions, self.file))
+            located.versions = self.versions
+            raise located from error
+        except NaiadError as error:
+            error.versions = self.versions
+            raise
 
 
 def read_model(directory: Path, *, name: str = "", override: str = "", variant: str = "") -> ModelFolder:

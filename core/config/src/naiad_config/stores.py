@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from naiad_config import repository
-from naiad_config.errors import NaiadError
+from naiad_config.errors import InvalidArgumentError, NaiadError
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,21 @@ def find(roots: Sequence[Root], name: str) -> list[Location]:
 def folder_of(location: Location) -> Path:
     """The folder of a model, fetched where it is not there. Blocks. Raises NaiadError."""
     return location if isinstance(location, Path) else location.fetch()
+
+
+def only(name: str, locations: Sequence[Location]) -> Location:
+    """The one location of a model. Raises InvalidArgumentError for a model that several repositories have."""
+    if len(locations) > 1:
+        why = describe_ambiguity(locations)
+        raise InvalidArgumentError(f"failed to poll model '{name}': not unique across all model repositories; {why}")
+    return locations[0]
+
+
+def describe_ambiguity(locations: Sequence[Location]) -> str:
+    """Why a model cannot be loaded that several repositories have; "" for any other one."""
+    if len(locations) < 2:
+        return ""
+    return f"model appears in two or more repositories: {', '.join(str(each.parent) for each in locations)}"
 
 
 def problem_of(locations: Iterable[Location]) -> str:

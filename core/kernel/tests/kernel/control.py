@@ -1,5 +1,6 @@
 """A server under explicit model control, and short ways to ask it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from naiad.reports import IndexEntry
 from naiad_testing.in_loop import request, running
 
 
-def explicit(root: Path, *plugins: object, **options: Any) -> Any:
+def explicit(root: Path | Sequence[Path], *plugins: object, **options: Any) -> Any:
     return running(root, *plugins, model_control_mode="explicit", **options)
 
 

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from naiad.backend import ModelContext, Placement
-from naiad.errors import ModelNotReadyError
+from naiad.errors import ModelNotReadyError, NaiadError
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import request, running, write_model
 from naiad_testing.steered import Steered
 
+from .control import explicit
 from .reasons import reason_of
 
 
@@ -81,6 +82,27 @@ async def test_whatever_a_backend_raises_is_the_reason_and_harms_nothing_else(
 
     assert message in reason
     assert "Traceback" in caplog.text
+
+
+async def test_a_model_that_cannot_be_completed_is_unavailable_in_each_version_for_the_latest_reason(
+    tmp_path: Path,
+) -> None:
+    write_model(tmp_path, "broken", "version_policy { all { } }", backend="broken", versions=(1, 2))
+    async with explicit(tmp_path, Steered("broken", complete=plain)) as server:
+        with pytest.raises(NaiadError):
+            await server.load("broken")
+        entries = [(entry.version, entry.state) for entry in server.index()]
+        with pytest.raises(ModelNotReadyError, match=r"'broken' version 2 .*corrupt at byte 7"):
+            server.model_metadata("broken", 2)
+
+        (tmp_path / "broken" / "config.pbtxt").write_text("junk: 1")
+        with pytest.raises(NaiadError):
+            await server.load("broken")
+        reasons = {entry.reason for entry in server.index()}
+
+    assert entries == [(1, "UNAVAILABLE"), (2, "UNAVAILABLE")]
+    assert len(reasons) == 1
+    assert "unknown key 'junk'" in reasons.pop()
 
 
 @pytest.mark.parametrize("answer", [None, {}, "config"])

@@ -266,3 +266,16 @@ async def test_a_repository_that_is_named_twice_is_one_repository(tmp_path: Path
 
     async with running([tmp_path / "models", tmp_path / "models", tmp_path / "link"], backend) as server:
         assert server.index() == [IndexEntry("m", 1, "READY")]
+
+
+async def test_a_model_that_two_repositories_have_is_unavailable_before_it_is_loaded(
+    tmp_path: Path, backend: FakeBackend
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / "m", other / "m")
+
+    async with explicit([tmp_path, other], backend) as server:
+        entry = next(entry for entry in await server.fresh_index() if entry.name == "m")
+
+    assert (entry.version, entry.state) == (0, "UNAVAILABLE")
+    assert entry.reason.endswith(f": {tmp_path}, {other}")

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from naiad.backend import ModelContext
-from naiad.errors import InvalidArgumentError
+from naiad.errors import InvalidArgumentError, NotFoundError
 from naiad.reports import IndexEntry
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import request
 from naiad_testing.loops import until
 
-from .control import explicit, value
+from .control import UNLOADED, explicit, value
 
 
 @pytest.fixture
@@ -57,6 +57,34 @@ async def test_a_configuration_that_is_invalid_is_refused_and_the_old_one_serves
         assert await value(server) == 1
         await server.load("m")
         assert server.index() == [IndexEntry("m", 1, "READY")]
+
+
+@pytest.mark.parametrize("text", ["{", '{"max_batch_sise": 1}', '{"backend": "other"}'])
+async def test_a_refused_configuration_of_a_model_that_does_not_serve_changes_nothing(
+    tmp_path: Path, backend: FakeBackend, text: str
+) -> None:
+    async with explicit(tmp_path, backend) as server:
+        with pytest.raises(InvalidArgumentError):
+            await server.load("m", text)
+        assert server.index() == [IndexEntry("m", 0, "UNAVAILABLE", "unloaded")]
+        assert server.ready().ready
+
+        await server.load("m")
+        await server.unload("m")
+        with pytest.raises(InvalidArgumentError):
+            await server.load("m", text)
+        await until(lambda: server.index() == UNLOADED)
+        assert server.ready().ready
+
+
+async def test_refused_files_of_a_model_without_a_folder_leave_nothing(tmp_path: Path, backend: FakeBackend) -> None:
+    async with explicit(tmp_path, backend) as server:
+        with pytest.raises(InvalidArgumentError):
+            await server.load("new", config(), {"../weights": b""})
+        assert server.index() == [IndexEntry("m")]
+        assert server.ready().ready
+        with pytest.raises(NotFoundError):
+            await server.infer(request("new", 1))
 
 
 async def test_files_may_come_with_the_request_for_a_model_without_a_folder(

@@ -69,8 +69,9 @@ class ModelRecord:
             self.reload_error = f"the last reload failed and the earlier generation serves: {error.reason}"
         else:
             self.reason = error.reason
-        for version, state in self.states.items():
-            if version not in self.serving and state.state == LOADING:
+        for version in (*self.states, *error.versions):
+            state = self.states.get(version, VersionState(LOADING))
+            if version not in self.serving and state.state in (LOADING, UNAVAILABLE) and state.reason != UNLOADED:
                 self.states[version] = VersionState(UNAVAILABLE, error.reason)
 
     def retired(self) -> None:

@@ -28,7 +28,7 @@ from naiad.servables import Servable
 from naiad_config import Files, Paths
 from naiad_config.overrides import unpacked
 from naiad_config.repository import model_name
-from naiad_config.stores import Location, Root
+from naiad_config.stores import Location, Root, only
 from naiad_config.user_code import foreign_cause
 
 _logger = logging.getLogger("naiad.model")
@@ -98,7 +98,12 @@ class Models(ModelRegistry):
             raise InvalidArgumentError("Load parameter 'config' must be specified for model file override")
         if not folders and not files:
             raise not_found(name)
-        await self._owned(name, self._load(name, folders, config, files, sent, again=True))
+        try:
+            await self._owned(name, self._load(name, folders, config, files, sent, again=True))
+        except NaiadError:
+            if name in self.records:
+                await self._forget(self.records[name])
+            raise
         if (record := self.records.get(name)) is not None:  # it may have been unloaded since
             record.explicit = True
 
@@ -230,6 +235,7 @@ class Models(ModelRegistry):
             same = fingerprint is not None and fingerprint == record.fingerprint and not (config or record.overridden)
             if same and not (again and record.has_failed()):
                 return
+            is_idle = record.unloaded or not (record.serving or record.states or record.reason)
             record.unloaded, record.reason = False, ""
             record.fingerprint, record.overridden = fingerprint, bool(config)
             held: Held = []
@@ -238,9 +244,12 @@ class Models(ModelRegistry):
                     with loading(name):
                         folder = await self.repositories.threads.run(unpacked, files, folders)
                     held, folders = [folder], [Path(folder.name)]
-                await self._replace_generation(record, _only(name, folders), config, held, sent, again)
+                await self._replace_generation(record, only(name, folders), config, held, sent, again)
             except NaiadError as error:
-                record.failed(error)
+                if config and is_idle:  # it was not to serve, and is as it was
+                    record.retired()
+                else:
+                    record.failed(error)
                 self._binder.follow(name)
                 end = "was not reloaded and serves on as it was" if record.serving else "is UNAVAILABLE"
                 why, extra = "; ".join(error.reason.splitlines()), {"model": name}
@@ -316,12 +325,3 @@ class Models(ModelRegistry):
             if folders:
                 await self._load_quietly(name, folders)
         return ""
-
-
-def _only(name: str, folders: Sequence[Location]) -> Location:
-    if len(folders) > 1:
-        raise InvalidArgumentError(
-            f"failed to poll model '{name}': not unique across all model repositories; "
-            f"model appears in two or more repositories: {', '.join(str(folder.parent) for folder in folders)}"
-        )
-    return folders[0]

@@ -116,7 +116,7 @@ class Preparer:
         servables = self._plugins.servable(config)
         if servables is not None:
             return self._prepare_dependent(servables, folder)
-        with folder.locate_problems():
+        with folder.locate_problems(), loading(config.name):
             config, named = self._with_backend(folder)
             for need in needs_of(config, "worker"):
                 self._plugins.find("worker", need.name, {kind.name: kind for kind in self._workers})

@@ -7,13 +7,13 @@ from naiad._lifecycle.bounded_threads import BoundedThreads
 from naiad.errors import NotFoundError
 from naiad.reports import IndexEntry
 from naiad_config.fingerprints import Fingerprints
-from naiad_config.stores import Location, Root, find, problem_of, scan
+from naiad_config.stores import Location, Root, describe_ambiguity, find, problem_of, scan
 
 
 class RepositoryReader:
     """Reads the repositories `roots` on `threads` of its own. For the event loop's thread.
 
-    `index` has the models of the last read, by name in order, or why stores are away; `was_read`: whether any read was.
+    `index` has the models of the last read, by name, and why one cannot be loaded; `was_read`: whether any read was.
     """
 
     def __init__(self, roots: Sequence[Root], compares_content: bool) -> None:
@@ -57,7 +57,12 @@ class RepositoryReader:
 
 def _read(roots: Sequence[Root]) -> tuple[Mapping[str, Sequence[Location]], Mapping[str, IndexEntry]]:
     folders = scan(roots)
-    return folders, {name: IndexEntry(name, reason=problem_of(folders[name])) for name in sorted(folders)}
+    return folders, {name: _entry(name, folders[name]) for name in sorted(folders)}
+
+
+def _entry(name: str, folders: Sequence[Location]) -> IndexEntry:
+    ambiguity = describe_ambiguity(folders)
+    return IndexEntry(name, 0, "UNAVAILABLE" if ambiguity else "", ambiguity or problem_of(folders))
 
 
 def not_found(name: str) -> NotFoundError:
