@@ -61,6 +61,13 @@ def test_an_option_of_no_command_is_refused_under_the_usage_of_its_command(capsy
         (["serve"], "naiad serve: no model repository is given; write naiad serve DIR, or naiad serve model.py\n", 2),
         (["serve", "--model-repositry=x"], "naiad serve: unknown option --model-repositry. Did you mean", 2),
         (["serve", ".", "--exit-on-error", "maybe"], "'maybe' is not a value of --exit-on-error, nor a file or", 2),
+        (["serve", ".", "--load-model=m"], "--load-model=m needs --model-control-mode=explicit: in the mode 'none'", 2),
+        (["serve", ".", "--reload", "--load-model=m"], "--load-model=m needs --model-control-mode=explicit", 2),
+        (
+            ["serve", ".", "--model-control-mode=explicit", "--load-model=*", "--load-model=m"],
+            "--load-model=* stands for every model; leave the other --load-model out",
+            2,
+        ),
         (["check", ".", "--backend-confg=x"], "naiad check: unknown option --backend-confg. Did you mean", 2),
         (["models", "--url", "http://[bad"], "--url http://[bad is not an HTTP address: Invalid IPv6 URL", 2),
         (["serve", ".", "--log-file=no/such/file"], "--log-file no/such/file cannot be opened", 2),

@@ -97,6 +97,7 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     if not frontends:  # a server that no client can reach is a mistake
         registry.find("frontend", "http", frontends)  # raises, with what to install
     settings = Settings(options, values)
+    _check_start_up_models(settings)
     if settings["restart"] and not is_supervised():
         with logging_to(settings):
             return Supervisor(arguments.words).run()
@@ -117,6 +118,18 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
         keys = _api_keys(own.get("api-keys", ""))
         with _access_log(own.get("access-log", "off"), log) as services:
             return _serve(files, values, registry, settings, status_line, [log, *keys, *services])
+
+
+def _check_start_up_models(settings: Settings) -> None:
+    """Raises UsageError for a `--load-model` that has no effect: every model is loaded at start anyway."""
+    names, mode = settings["load-model"], settings["model-control-mode"]
+    if names and mode != "explicit":
+        raise UsageError(
+            f"--load-model={names[0]} needs --model-control-mode=explicit: in the mode '{mode}' every model is loaded "
+            "at start"
+        )
+    if "*" in names and {*names} != {"*"}:
+        raise UsageError("--load-model=* stands for every model; leave the other --load-model out")
 
 
 def _api_keys(path: str) -> Sequence[Named]:

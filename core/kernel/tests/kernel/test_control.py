@@ -36,7 +36,9 @@ async def test_explicit_control_starts_with_nothing(tmp_path: Path, backend: Fak
             await server.infer(request("m", 1))
 
 
-@pytest.mark.parametrize(("names", "loaded"), [(("b",), ["b"]), (("b", "b"), ["b"]), (("*",), ["a", "b"])])
+@pytest.mark.parametrize(
+    ("names", "loaded"), [(("b",), ["b"]), (("b", "b"), ["b"]), (("*",), ["a", "b"]), (("*", "*"), ["a", "b"])]
+)
 async def test_explicit_control_starts_with_the_models_asked_for(
     tmp_path: Path, names: tuple[str, ...], loaded: list[str]
 ) -> None:

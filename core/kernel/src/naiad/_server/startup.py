@@ -16,7 +16,7 @@ async def load_startup_models(models: Models, settings: Settings) -> None:
     names = tuple(settings["load-model"]) if settings["model-control-mode"] == "explicit" else ("*",)
     failures: Mapping[str, Sequence[str]] = {}
     try:
-        failures = await models.load_all(None if names == ("*",) else names)
+        failures = await models.load_all(None if "*" in names else names)
     except NotFoundError as error:
         if settings["exit-on-error"]:
             raise
