@@ -16,7 +16,7 @@ def load(**parameters):
 
 
 @pytest.mark.parametrize("size", [0, 1, 65536, 100_001, 1 << 20])
-@pytest.mark.parametrize("config", ["", "{}", 'a \\"name\\" \n ü'])
+@pytest.mark.parametrize("config", ["{}", 'a \\"name\\" \n ü'])
 def test_files_and_the_configuration_are_what_was_sent(size, config):
     encoded = {"file:1/a": base64.b64encode(LARGE[:size]).decode(), "file:labels.txt": "", "config": config}
 
@@ -36,6 +36,16 @@ def test_a_large_configuration_has_escapes_or_none():
 
 def test_an_empty_body_replaces_nothing():
     assert read_load_request(b" \n") == LoadRequest()
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("content", [b"", b"a", b"ab" * 10_000, LARGE])
+def test_base64_may_be_wrapped_into_lines_and_need_not_be_padded(content, padded, wrapped):
+    text = (base64.encodebytes if wrapped else base64.b64encode)(content).decode()
+    text = text if padded else text.replace("=", "")
+
+    assert read_load_request(load(**{"file:1/a": text})).files["1/a"] == content
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Request parameters: the reserved ones of the protocol, and the caller's own, which the model gets."""
+"""Request parameters: the reserved ones of the protocol, the caller's own, which the model gets, and those of loads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -54,3 +54,12 @@ def own_parameter(key: str, value: Any, allowed: str = "") -> ParameterValue:
     raise InvalidArgumentError(
         f"parameter '{key}' has invalid type. It should be either 'int', 'bool', 'double', or 'string'."
     )
+
+
+def load_config(config: str) -> str:
+    """The `config` of a load request. Raises InvalidArgumentError for an empty one, which may have been lost."""
+    if not config.strip():
+        raise InvalidArgumentError(
+            "load parameter 'config' is empty; leave it out to load the model with the configuration of its folder"
+        )
+    return config

@@ -89,6 +89,7 @@ LOADS = {
     "path in a file": ("new", SUITE, {"file:../../x": b""}, "InvalidArgumentError", "file"),
     "endless file name": ("new", SUITE, {"file:1/" + "x" * 5000: b""}, "InvalidArgumentError", "file"),
     "files without a configuration": ("add_sub", None, {"file:1/x": b""}, "InvalidArgumentError", "'config'"),
+    "empty configuration": ("add_sub", " ", None, "InvalidArgumentError", "'config' is empty"),
     "broken configuration": ("add_sub", "{", None, "InvalidArgumentError", ""),
 }
 

@@ -6,6 +6,7 @@ from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad_grpc.messages import message_class
 from naiad_grpc.service.operations import Operation, operation
 from naiad_grpc.statuses import caller_message
+from naiad_kit.frontends.parameters import load_config
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
@@ -44,7 +45,7 @@ class RepositoryRpcs:
         files: dict[str, bytes] = {}
         for key, parameter in request.parameters.items():
             if key == "config":
-                config = _value(key, parameter, "string_param")
+                config = load_config(_value(key, parameter, "string_param"))
             elif key.startswith(_FILE):
                 files[key.removeprefix(_FILE)] = _value(key, parameter, "bytes_param")
             else:

@@ -14,6 +14,7 @@ from typing import Any
 from naiad.errors import InvalidArgumentError, TooLargeError
 from naiad_http.codec.documents import as_object, as_string
 from naiad_http.codec.large_documents import parse_document
+from naiad_kit.frontends.parameters import load_config
 
 PIECE_BYTES = 1 << 20
 """Bytes of base64 that are decoded at once, a multiple of four; they take 10 ms."""
@@ -27,6 +28,9 @@ _MAX_UNCUT = 1 << 20
 
 _INSIDE = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _FILE = "file:"
+_WHITE_SPACE = b" \t\r\n"
+_ESCAPES = ((b"\\/", b"/"), (b"\\n", b"\n"), (b"\\r", b"\r"))
+"""Escapes in base64 that some clients write. An escaped backslash stays one, and has the parser read the string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +103,14 @@ def _end_of_string(body: bytes, offset: int) -> int:
 
 
 def _uncoded(body: bytes, begin: int, end: int) -> memoryview | None:
-    """The content of a string without the escape of slashes that some clients write; None with others or for a name.
+    """The content of a string without escapes of slashes and line ends; None with other escapes or for a name.
 
     Raises TooLargeError for one that would keep the JSON parser for long.
     """
     content = memoryview(body)[begin:end]
     has_escapes = body.find(b"\\", begin, end) >= 0
     if has_escapes:
-        unescaped = _without_escaped_slashes(body, begin, end)
+        unescaped = _unescaped(body, begin, end)
         content, has_escapes = memoryview(unescaped), b"\\" in unescaped
     if not has_escapes and body[end + 1 : end + 8].lstrip()[:1] != b":":
         return content
@@ -117,19 +121,22 @@ def _uncoded(body: bytes, begin: int, end: int) -> memoryview | None:
     return None
 
 
-def _without_escaped_slashes(body: bytes, begin: int, end: int) -> bytes:
+def _unescaped(body: bytes, begin: int, end: int) -> bytes:
     pieces: list[bytes] = []
     while begin < end:
         stop = min(begin + PIECE_BYTES, end)
         stop += body[stop - 1 : stop] == b"\\"
-        pieces.append(body[begin:stop].replace(b"\\/", b"/"))
+        piece = body[begin:stop]
+        for escape, character in _ESCAPES:
+            piece = piece.replace(escape, character)
+        pieces.append(piece)
         begin = stop
     return b"".join(pieces)
 
 
 def _config(value: Any, key: str, strings: Mapping[str, memoryview]) -> str:
     try:
-        return str(_bytes(value, key, strings), "utf-8")
+        return load_config(str(_bytes(value, key, strings), "utf-8"))
     except UnicodeDecodeError as error:
         raise InvalidArgumentError(f"load parameter '{key}' is not UTF-8: {error.reason}") from error
 
@@ -140,12 +147,24 @@ def _bytes(value: Any, key: str, strings: Mapping[str, memoryview]) -> bytes | m
 
 
 def _content(text: bytes | memoryview, key: str) -> bytes:
-    pieces: list[bytes] = []
+    """The bytes of base64, which may be wrapped into lines and need not be padded, as many tools write it."""
     try:
-        for start in range(0, len(text), PIECE_BYTES):
-            if start and len(pieces[-1]) < PIECE_BYTES // 4 * 3:
-                raise binascii.Error("there is padding before the end")
-            pieces.append(binascii.a2b_base64(text[start : start + PIECE_BYTES], strict_mode=True))
-    except ValueError as error:  # binascii.Error is one
+        try:
+            return _decoded(text)
+        except ValueError:  # binascii.Error is one
+            pieces = (bytes(text[start : start + PIECE_BYTES]) for start in range(0, len(text), PIECE_BYTES))
+            return _decoded(b"".join(piece.translate(None, _WHITE_SPACE) for piece in pieces))
+    except ValueError as error:
         raise InvalidArgumentError(f"load parameter '{key[:80]}' is not valid base64: {error}") from error
+
+
+def _decoded(text: bytes | memoryview) -> bytes:
+    pieces: list[bytes] = []
+    for start in range(0, len(text), PIECE_BYTES):
+        if start and len(pieces[-1]) < PIECE_BYTES // 4 * 3:
+            raise binascii.Error("there is padding before the end")
+        piece = text[start : start + PIECE_BYTES]
+        if missing := -len(piece) % 4:
+            piece = bytes(piece) + b"=" * missing
+        pieces.append(binascii.a2b_base64(piece, strict_mode=True))
     return b"".join(pieces)
