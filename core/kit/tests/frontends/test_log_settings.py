@@ -37,12 +37,20 @@ def test_a_change_is_applied_at_once() -> None:
     assert settings == log_settings(control) == {**SETTINGS, "log_warning": False, "log_format": "json"}
 
 
+def test_a_setting_that_is_none_stays_as_it_is() -> None:
+    control = LogControl(OPTIONS, lambda options: None)
+
+    settings = update_log_settings(control, {"log_info": False, "log_error": None, "log_file": None})
+
+    assert settings == {**SETTINGS, "log_info": False}
+
+
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
         ({"log_info": "true"}, "expect boolean for 'log_info', got 'true'"),
         ({"log_warning": 0}, "expect boolean for 'log_warning', got 0"),
-        ({"log_error": None}, "expect boolean for 'log_error', got None"),
+        ({"log_files": None}, "unknown log setting 'log_files'"),
         ({"log_verbose_level": True}, "expect int32 for 'log_verbose_level'"),
         ({"log_verbose_level": -1}, "expect int32 for 'log_verbose_level'"),
         ({"log_verbose_level": 2**31}, "expect int32 for 'log_verbose_level'"),

@@ -27,11 +27,12 @@ def log_settings(control: LogControl) -> LogSettings:
 
 
 def update_log_settings(control: LogControl, changes: Mapping[str, Any]) -> LogSettings:
-    """Change all of these settings, or none. Returns the settings then.
+    """Change all of these settings, or none; None leaves a setting as it is. Returns the settings then.
 
     Raises InvalidArgumentError for unknown names and invalid values, UnsupportedError for the file.
     """
-    control.change({_OPTIONS[key]: value for key, value in [_checked(*change) for change in changes.items()]})
+    checked = [_checked(key, value) for key, value in changes.items() if value is not None or key not in _OPTIONS]
+    control.change({_OPTIONS[key]: value for key, value in checked})
     return log_settings(control)
 
 
