@@ -223,7 +223,8 @@ def test_a_server_without_models_is_ready_where_they_can_come_later(
 ) -> None:
     url = serve(repository.with_name(folder), *words).url
 
-    assert (ask(f"{url}/v2/health/live")[0], ask(f"{url}/v2/health/ready")[0]) == (200, ready)
+    assert ask(f"{url}/v2/health/live") == (200, {"live": True})
+    assert ask(f"{url}/v2/health/ready") == (ready, {"ready": ready == 200})
 
 
 def test_json_logs_carry_model_and_version(serve: "Serve", repository: Path) -> None:

@@ -25,6 +25,7 @@ _MISTAKES = "broken JSON, a missing or mistyped member, wrong number of elements
 _ABSENT = "a model or version that is not there, asked over HTTP whether it is ready"
 _FAILED = "a model that failed to load or was unloaded, asked for without a version"
 _LOAD = "a load request whose configuration or files are wrong"
+_NO_OBJECT = "the body of a load, unload or index request that is valid JSON and no object"
 _RANGE = "integers out of the datatype's range in JSON or in gRPC `contents`"
 _GENERATE = "parameters that the protocol knows, in a generate request"
 _KEY = "an invalid key of shared memory"
@@ -166,6 +167,8 @@ ACCEPTED = (
     Accepted("`Content-Type` of an error", "*:content-type", "'application/json'", "'text/plain'"),
     Accepted("`Content-Type` of an error", "metrics/post:content-type", "'text/plain; charset=utf-8'", "'text/plain'"),
     Accepted("`Content-Type` of an answer without a body", "*:content-type", "None"),
+    Accepted("the body of an answer about health", "*:$", "{'live': *}", "None"),
+    Accepted("the body of an answer about health", "*:$", "{*'ready': *}", "None"),
     Accepted(_MISTAKES, "*:status", "400 *", "500 *attempt to *"),
     Accepted(_MISTAKES, "*:status", "400 *", "500 *failed to parse the request JSON*"),
     Accepted(_MISTAKES, "*:status", "400 *", "500 *hape does not match true shape*"),
@@ -215,6 +218,8 @@ ACCEPTED = (
     Accepted("an unknown key in a load request", "repository/load_unknown_parameter:status", "400 *", "500 *"),
     Accepted(_LOAD, "repository/load_config_*:status", "*", "500 *"),
     Accepted(_LOAD, "repository/load_file_*:status", "400 *", "500 *"),
+    Accepted(_LOAD, "repository/load_refused_*:status", "400 *", "500 *"),
+    Accepted(_NO_OBJECT, "repository/index_after_refusals:$.unloaded 1.state", "'UNAVAILABLE'", "'READY'"),
     Accepted(_LOAD, "repository/override_*:status", "400 *", "500 *"),
     Accepted("a reload that fails", "repository/*.reason", "'the last reload failed*", "'(absent)'"),
     Accepted(
@@ -223,8 +228,11 @@ ACCEPTED = (
     Accepted("the index right after an unload", "*repository/index*.state", "'UN*'", "'UN*'"),
     Accepted("the index right after an unload", "*repository/index*.reason"),
     Accepted("readiness right after an unload", "repository/server_ready_with_unloaded:status", "200", "400"),
-    Accepted(
-        "readiness after a broken model was unloaded", "repository/server_ready_after_broken:status", "200", "400"
+    *(
+        Accepted(
+            "readiness after a broken model was unloaded", f"repository/server_ready_after_{what}:status", "200", "400"
+        )
+        for what in ("broken", "refusals")
     ),
     *_OF_GENERATE,
     *_OF_GRPC,

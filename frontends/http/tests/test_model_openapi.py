@@ -47,7 +47,7 @@ def test_what_is_read_of_a_model_has_a_schema_whatever_its_name():
     names = {path: content and content["application/json"]["schema"]["$ref"] for path, content in read.items()}
     assert names == {
         "/v2/models/config": "#/components/schemas/ModelMetadata",
-        "/v2/models/config/ready": None,
+        "/v2/models/config/ready": "#/components/schemas/ModelReady",
         "/v2/models/config/config": "#/components/schemas/ModelConfig",
         "/v2/models/config/stats": "#/components/schemas/Statistics",
     }

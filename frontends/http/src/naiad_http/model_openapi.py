@@ -55,7 +55,7 @@ def describe_model(metadata: ModelMetadata, version: int, decoupled: bool) -> di
         "components": {
             "schemas": {
                 "Error": SCHEMAS["Error"],
-                **{each: ANSWERS[each] for each in ("ModelMetadata", "ModelConfig", "Statistics")},
+                **{each: ANSWERS[each] for each in ("ModelMetadata", "ModelReady", "ModelConfig", "Statistics")},
                 "Request": _request(metadata),
                 "Response": _response(metadata),
                 "GenerateRequest": _flat(metadata),

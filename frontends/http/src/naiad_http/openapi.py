@@ -29,6 +29,9 @@ _STREAM_PATHS = tuple(f"{model}/generate_stream" for model in _MODELS)
 INFERENCE_PATHS = (*_INFER_PATHS, *_GENERATE_PATHS, *_STREAM_PATHS)
 """The routes of inference, which starlette does not serve."""
 
+_HEALTH_PATHS = ("/v2/health/live", "/v2/health/ready")
+"""Here 400 is an answer, and no error."""
+
 
 def describe(operations: Sequence["Operation"]) -> dict[str, Any]:
     """The description as a JSON document."""
@@ -62,12 +65,15 @@ def operation_id(method: str, path: str) -> str:
 
 
 def _operation(path: str, operation: "Operation") -> dict[str, Any]:
+    responses = {"200": success_of(path), **errors_of(COMMON | dict(operation.answers))}
+    if path in _HEALTH_PATHS:
+        responses["400"]["content"] = responses["200"]["content"]
     described: dict[str, Any] = {
         "operationId": operation_id(operation.method, path),
         "summary": operation.summary,
         "tags": [operation.api],
         "parameters": _variables(path),
-        "responses": {"200": success_of(path), **errors_of(COMMON | dict(operation.answers))},
+        "responses": responses,
     }
     if operation.method == "POST":
         described["requestBody"] = {"required": False, "content": {"application/json": {"schema": {"type": "object"}}}}

@@ -6,6 +6,7 @@ from typing import Any
 from naiad_http.openapi_schemas import STRING, object_of, ref
 
 _COUNT = {"type": "integer", "minimum": 0}
+_YES_OR_NO = {"type": "boolean"}
 _DURATION = object_of(("count", "ns"), count=_COUNT, ns=_COUNT)
 _TENSORS = {
     "type": "array",
@@ -37,6 +38,9 @@ _TEXTS = {"type": "array", "items": STRING}
 _ENTRY = object_of(("name",), name=STRING, version=STRING, state=STRING, reason=STRING)
 _REGION = object_of(("name", "byte_size"), name=STRING, key=STRING, offset=_COUNT, device_id=_COUNT, byte_size=_COUNT)
 ANSWERS: dict[str, Any] = {
+    "ServerLive": object_of(("live",), live=_YES_OR_NO),
+    "ServerReady": object_of(("ready",), ready=_YES_OR_NO),
+    "ModelReady": object_of(("name", "ready"), name=STRING, ready=_YES_OR_NO),
     "ServerMetadata": object_of(("name", "version", "extensions"), name=STRING, version=STRING, extensions=_TEXTS),
     "ModelMetadata": object_of(
         ("name", "versions", "platform", "inputs", "outputs"),
@@ -59,8 +63,11 @@ ANSWERS: dict[str, Any] = {
 
 _BY_PATH = (
     (r"/v2", "ServerMetadata"),
+    (r"/v2/health/live", "ServerLive"),
+    (r"/v2/health/ready", "ServerReady"),
     (r"/v2/models/stats", "Statistics"),
     (r"/v2/models/[^/]+(/versions/[^/]+)?", "ModelMetadata"),
+    (r".*/ready", "ModelReady"),
     (r".*/config", "ModelConfig"),
     (r".*/stats", "Statistics"),
     (r".*/index", "RepositoryIndex"),

@@ -1,4 +1,8 @@
-"""Routes of health, metadata and configuration of the server and its models."""
+"""Routes of health, metadata and configuration of the server and its models.
+
+Answers about health have the bodies of the Open Inference Protocol (`$live_server_response`, `$ready_server_response`,
+`$ready_model_response`), which KServe's clients read; Triton's have none, and its clients go by the status.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -61,25 +65,27 @@ class HealthRoutes:
         ]
 
     async def live(self, _request: Request) -> Response:
-        """An empty 200, or an empty 400."""
+        """`{"live": true}`, or a 400 with `{"live": false}`."""
         self._refuse_when_stopping()
-        return Response(status_code=200 if self._server.live() else 400)
+        live = self._server.live()
+        return as_json({"live": live}, 200 if live else 400)
 
     async def ready(self, _request: Request) -> Response:
-        """An empty 200, an empty 400, or a 503 with the reason while the start-up models load."""
+        """`{"ready": true}`, a 400 with `{"ready": false}`, or a 503 with the reason while the start-up models load."""
         self._refuse_when_stopping()
         readiness = self._server.ready()
         if readiness.starting:
             raise HttpError(503, "; ".join(readiness.reasons), _RETRY)
-        return Response(status_code=200 if readiness.ready else 400)
+        return as_json({"ready": readiness.ready}, 200 if readiness.ready else 400)
 
     async def model_ready(self, request: Request) -> Response:
-        """An empty 200, or a 400 with the reasons."""
+        """`{"name": ..., "ready": true}`, or a 400 with the reasons."""
         self._refuse_when_stopping()
-        readiness = self._server.model_ready(*model_of(request))
+        name, version = model_of(request)
+        readiness = self._server.model_ready(name, version)
         if not readiness.ready:
             raise HttpError(400, f"Model version not ready: {'; '.join(readiness.reasons)}")
-        return Response()
+        return as_json({"name": name, "ready": True})
 
     async def server_metadata(self, _request: Request) -> Response:
         """The server's metadata."""

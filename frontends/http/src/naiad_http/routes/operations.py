@@ -30,9 +30,9 @@ class Operation:
     answers: Mapping[int, str] = field(default_factory=dict)
 
 
-def as_json(value: Any) -> Response:
-    """A 200 with a JSON document."""
-    return Response(orjson.dumps(value), media_type="application/json")
+def as_json(value: Any, status: int = 200) -> Response:
+    """An answer with a JSON document."""
+    return Response(orjson.dumps(value), status, media_type="application/json")
 
 
 def model_of(request: Request) -> tuple[str, int]:
