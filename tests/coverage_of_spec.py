@@ -178,7 +178,7 @@ PATHS: Mapping[str, str] = {
     "/docs/{model}": _DESCRIPTIONS.format("every_model_is_linked_from_the_page_and_has_one"),
     "/v2/models/{model}/openapi.json": _DESCRIPTIONS.format("a_request_made_of_a_models_description_is_answered"),
     "/openapi.json": "frontends/http/tests/server/test_openapi.py::test_it_is_served_and_its_paths_answer_as_it_says",
-    "/v2/health/live": "frontends/http/tests/server/test_routes.py::test_health_answers_have_the_bodies_of_the_protocol",
+    "/v2/health/live": "frontends/http/tests/server/test_routes.py::test_health_answers_have_their_bodies",
     "/v2/health/ready": "tests/test_serve.py::test_a_server_without_models_is_ready_where_they_can_come_later",
     "/v2/models/{model}": _CALLS,
     "/v2/models/{model}/ready": "tests/end_to_end/test_dying_models.py::"

@@ -105,7 +105,7 @@ def test_the_index_tells_states_and_may_be_only_of_what_is_ready(server):
     assert {each["state"] for each in ready} == {"READY"}
 
 
-def test_health_answers_have_the_bodies_of_the_protocol(shared_server):
+def test_health_answers_have_their_bodies(shared_server):
     assert shared_server.ask("GET", "/v2/health/live")[::2] == (200, b'{"live":true}')
     assert shared_server.ask("GET", "/v2/health/ready")[::2] == (200, b'{"ready":true}')
     assert shared_server.ask("GET", "/v2/models/add_sub/versions/1/ready")[::2] == (
