@@ -97,6 +97,11 @@ def _refused_loads() -> list[Case]:
         _post("load_config_empty", "models/unloaded/load", {"parameters": {"config": ""}}),
         _post("load_file_without_config", "models/unloaded/load", {"parameters": {"file:1/model.py": "eA=="}}),
         _post("index_after_refusals", "index"),
+        _post(
+            "load_refused_before_any", "models/never/load", {"parameters": {"config": "{", "file:1/model.py": "eA=="}}
+        ),
+        _get("refused_before_any_ready", "models/never/ready"),
+        _get("server_ready_after_refusals", "health/ready"),
     ]
 
 
@@ -114,6 +119,8 @@ def _overrides() -> list[Case]:
         load("override_lower_case", {**CONFIG, "instance_group": [{"kind": "kind_cpu"}]}),
         load("override_files", CONFIG, **{"1/model.py": code}),
         infer("repository/override_files_serve", "unloaded", two),
+        load("override_wrapped", CONFIG, **{"1/model.py": base64.encodebytes(SOURCE).decode().rstrip("=\n")}),
+        infer("repository/override_wrapped_serves", "unloaded", two),
         load("override_version", CONFIG, **{"7/model.py": code}),
         _get("override_version_metadata", "models/unloaded"),
         load("override_escapes", CONFIG, **{"../x": code}),

@@ -57,6 +57,7 @@ _LOGS: dict[str, Body] = {
     "format_unknown": {"log_format": "something"},
     "format_number": {"log_format": 5},
     "file": {"log_file": "/tmp/x"},
+    "nulls": {"log_file": None, "log_info": None, "log_verbose_level": None, "log_format": None},
     "unknown": {"x": True},
     "good_and_bad": {"log_verbose_level": 2, "log_format": "something"},
     "all_on": {"log_info": True, "log_warning": True, "log_error": True, "log_verbose_level": 0},
