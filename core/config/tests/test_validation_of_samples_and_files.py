@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .rules import INPUT, VALID, only, problems_of
+from .rules import INPUT, OUTPUT, VALID, only, problems_of
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,22 @@ def test_warmup_rules(text, path, phrase):
 
     assert message[0] == f'model_warmup[0].inputs["x"]{path}'
     assert phrase in message[1]
+
+
+@pytest.mark.parametrize("most", [5, 0])
+def test_a_warmup_sample_may_fill_a_batch_or_run_one_by_one(most):
+    sample = 'model_warmup { batch_size: 5 inputs { key: "x" value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }'
+
+    assert problems_of(f'name: "m" backend: "b" max_batch_size: {most} {INPUT} {OUTPUT} {sample}') == []
+
+
+def test_a_warmup_sample_is_not_larger_than_a_batch():
+    sample = 'model_warmup { batch_size: 9 inputs { key: "x" value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }'
+
+    path, message = only(VALID + INPUT + OUTPUT + sample)
+
+    assert path == "model_warmup[0].batch_size"
+    assert "a warmup sample of m has batch_size 9, and max_batch_size is 8" in message
 
 
 def test_a_sample_must_be_like_the_inputs():

@@ -30,7 +30,7 @@ def problems(config: ModelConfig) -> Iterator[Problem]:
 
 
 def unlike_inputs(config: ModelConfig) -> Iterator[Problem]:
-    """Where the samples differ from the inputs of the complete model: other names, other types, inputs left out."""
+    """Where the samples differ from the inputs of the complete model: other names, types or sizes, inputs left out."""
     types = {tensor.name: tensor.data_type for tensor in (*config.input, *extra_inputs(config))}
     known = {*types, *_made_by_the_server(config)}
     for _, name, tensor, path in _inputs(config):
@@ -43,6 +43,10 @@ def unlike_inputs(config: ModelConfig) -> Iterator[Problem]:
             yield Problem(f"{message} {types[name].name}", f"{path}.data_type")
     required = [tensor.name for tensor in config.input if not tensor.optional]
     for index, sample in enumerate(config.model_warmup):
+        if 0 < config.max_batch_size < sample.batch_size:
+            message = f"a warmup sample of {config.name} has batch_size {sample.batch_size}, and max_batch_size is"
+            path = f"{element('model_warmup', index)}.batch_size"
+            yield Problem(f"{message} {config.max_batch_size}", path, hint="a sample is one batch")
         absent = [name for name in required if name not in sample.inputs]
         if absent and sample.batch_size:
             message = f"warmup sample '{sample.name}' lacks the input {', '.join(absent)}"
