@@ -117,6 +117,23 @@ def test_a_trace_that_outlives_its_parent_is_not_lost(tmp_path: Path) -> None:
     assert [each.get("parent_id") for each in recorded.identities()] == [None, 1, 2]
 
 
+def test_a_trace_that_outlives_its_parent_is_in_the_same_numbered_file(tmp_path: Path) -> None:
+    with Recorded(tmp_path, "TIMESTAMPS") as recorded:
+        recorded.sampler = Sampler(Selection(("TIMESTAMPS",), log_frequency=1))
+        trace = recorded.begin()
+        step = trace.child("step")
+        trace.end()
+        recorded.begin("next").end()
+        step.end()
+
+    files = [json.loads((tmp_path / f"t.json.{number}").read_text()) for number in (0, 1)]
+    assert [[each["model_name"] for each in file if "model_name" in each] for file in files] == [
+        ["m", "step"],
+        ["next"],
+    ]
+    assert not (tmp_path / "t.json.2").exists()
+
+
 def test_a_file_gives_models_no_context(tmp_path: Path) -> None:
     with Recorded(tmp_path, "TIMESTAMPS") as recorded:
         trace = recorded.begin()

@@ -13,13 +13,13 @@ from naiad_tensors.tensors import Tensor
 from naiad_tracing.recording import Caller, Subject
 from naiad_tracing.sampling import Sampler
 from naiad_tracing.trace_records import TensorRecord, Timestamp, TraceRecord, tensor_records
-from naiad_tracing.writer import Stream, TraceWriter
+from naiad_tracing.writer import Family, Stream, TraceWriter
 
 
 class FileTrace(EventTrace):
     """A `naiad.types.Trace` that collects events and tensors until it ends, and hands them over then.
 
-    Its child traces are handed over with it; a child that outlives it is handed over on its own.
+    Its child traces are handed over with it; a child that outlives it is handed over on its own, for the same file.
     """
 
     def __init__(
@@ -109,7 +109,8 @@ class FileRecording:
         stream = self._streams.get(sampler)
         if stream is None:
             stream = self._streams[sampler] = Stream(sampler.selection.log_frequency)
-        return FileTrace(subject, sampler.selection.levels, self._numbers, partial(self._writer.put, stream))
+        write = partial(self._writer.put, stream, family=Family())
+        return FileTrace(subject, sampler.selection.levels, self._numbers, write)
 
     def close(self, seconds: float) -> bool:
         """Write all that ended; whether that took no longer than so many seconds."""

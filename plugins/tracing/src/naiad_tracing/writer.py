@@ -29,11 +29,19 @@ class Stream:
         self.written = 0
 
 
+class Family:
+    """A request's trace and those that it caused. Those that end after it go into its `file`, which is the writer's."""
+
+    def __init__(self) -> None:
+        self.file: ArrayFile | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Parcel:
     stream: Stream
     records: Sequence[TraceRecord]
     byte_size: int
+    family: Family | None = None
 
 
 class TraceWriter:
@@ -66,15 +74,18 @@ class TraceWriter:
             ) from error
         self._thread.start()
 
-    def put(self, stream: Stream, records: Sequence[TraceRecord]) -> None:
-        """Write a trace and those it caused, which belong in one file. Never waits; for any thread."""
+    def put(self, stream: Stream, records: Sequence[TraceRecord], family: Family | None = None) -> None:
+        """Write a trace and those it caused, which belong in one file, as all do that are put with the same `family`.
+
+        Never waits; for any thread.
+        """
         byte_size = sum(record.byte_size for record in records)
         with self._lock:
             if self._waiting_bytes and self._waiting_bytes + byte_size > self._most_bytes:
                 self._lost += 1
                 return
             self._waiting_bytes += byte_size
-        self._inbox.put(_Parcel(stream, records, byte_size))
+        self._inbox.put(_Parcel(stream, records, byte_size, family))
 
     def close(self, seconds: float) -> bool:
         """Write what waits and end; whether that took no longer than so many seconds. Blocks so long."""
@@ -116,11 +127,15 @@ class TraceWriter:
             _logger.warning("%d traces are lost: %s cannot be written as fast as they come", lost, self._path)
 
     def _write_numbered(self, parcel: _Parcel) -> None:
-        stream = parcel.stream
+        stream, family = parcel.stream, parcel.family or Family()
+        if family.file is not None:
+            self._append(family.file, [parcel])
+            return
         if stream.file is None:
             stream.file = ArrayFile(f"{self._path}.{self._next_number}")
             stream.written = 0
             self._next_number += 1
+        family.file = stream.file
         self._append(stream.file, [parcel])
         stream.written += 1
         if stream.written >= stream.frequency:
