@@ -1,4 +1,4 @@
-"""The sum of each sequence so far, and what the request and the control tensors say."""
+"""The sum of each sequence so far, and what the request, its control tensors and the size of its batch say."""
 
 import json
 
@@ -14,9 +14,9 @@ class TritonPythonModel:
         self.sums = {}
 
     def execute(self, requests):
-        return [self._answer(request) for request in requests]
+        return [self._answer(request, len(requests)) for request in requests]
 
-    def _answer(self, request):
+    def _answer(self, request, rows):
         arrays = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
         tensors = {name: pb_utils.get_input_tensor_by_name(request, name) for name in CONTROLS}
         controls = {name: tensor.as_numpy() for name, tensor in tensors.items() if tensor is not None}
@@ -26,7 +26,7 @@ class TritonPythonModel:
         if sequence:
             self.sums[sequence] = total.copy()
         report = {name: [str(array.dtype), array.shape, self._plain(array)] for name, array in controls.items()}
-        report |= {"flags": request.flags(), "correlation_id": sequence}
+        report |= {"flags": request.flags(), "correlation_id": sequence, "rows": rows}
         text = np.array([json.dumps(report, sort_keys=True).encode()], dtype=object).reshape(arrays.shape)
         return pb_utils.InferenceResponse([pb_utils.Tensor("SUM", total), pb_utils.Tensor("REPORT", text)])
 
