@@ -123,6 +123,11 @@ _OF_OBSERVING = (
     Accepted(_BEHIND, "together/after_*:$[1][0]", "'200'", "'no answer'"),
     Accepted(_BEHIND, "together/after_*:$[1][1]", "{*", "None"),
     Accepted("texts with quotes in traces of tensors", "traces/texts:*"),
+    Accepted("numbers with a point in traces of tensors", "traces/ensemble:$.activities*.data"),
+    Accepted(
+        "the events of a step of an ensemble, and of a decoupled model",
+        "traces/ensemble:$.events",
+    ),
 )
 _OF_SEQUENCES = (
     Accepted("a correlation id that is a text, in its control tensor", "sequences/sums_text/*:status", "200", "400 *"),
