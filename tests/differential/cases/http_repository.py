@@ -16,6 +16,20 @@ CONFIG = {
     "input": [{"name": "IN", "data_type": "TYPE_INT32", "dims": [2]}],
     "output": [{"name": "OUT", "data_type": "TYPE_INT32", "dims": [2]}],
 }
+_ZEROS = {"IN": {"data_type": "TYPE_INT32", "dims": [2], "zero_data": True}}
+_BATCHING = {
+    "delay_in_order": {
+        "dynamic_batching": {"preserve_ordering": True, "default_queue_policy": {"timeout_action": "DELAY"}}
+    },
+    "delay_in_order_with_timeout": {
+        "dynamic_batching": {
+            "preserve_ordering": True,
+            "default_queue_policy": {"timeout_action": "DELAY", "default_timeout_microseconds": 9},
+        }
+    },
+    "warmup": {"model_warmup": [{"name": "w", "batch_size": 4, "inputs": _ZEROS}]},
+    "warmup_too_large": {"model_warmup": [{"name": "w", "batch_size": 5, "inputs": _ZEROS}]},
+}
 _COUNTS = ("*.ns", "*.last_inference")
 
 
@@ -121,6 +135,7 @@ def _overrides() -> list[Case]:
         infer("repository/override_files_serve", "unloaded", two),
         load("override_wrapped", CONFIG, **{"1/model.py": base64.encodebytes(SOURCE).decode().rstrip("=\n")}),
         infer("repository/override_wrapped_serves", "unloaded", two),
+        *(load(f"override_{key}", CONFIG | {"max_batch_size": 4} | more) for key, more in _BATCHING.items()),
         load("override_version", CONFIG, **{"7/model.py": code}),
         _get("override_version_metadata", "models/unloaded"),
         load("override_escapes", CONFIG, **{"../x": code}),
