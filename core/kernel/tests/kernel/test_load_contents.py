@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from naiad.backend import ModelContext
-from naiad.errors import InvalidArgumentError, NotFoundError
+from naiad.errors import InvalidArgumentError, NaiadError, NotFoundError
 from naiad.reports import IndexEntry
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import request
@@ -75,6 +75,24 @@ async def test_a_refused_configuration_of_a_model_that_does_not_serve_changes_no
             await server.load("m", text)
         await until(lambda: server.index() == UNLOADED)
         assert server.ready().ready
+
+
+@pytest.mark.parametrize("step", ["complete", "load"])
+async def test_a_new_version_that_fails_in_a_request_leaves_the_server_ready(
+    tmp_path: Path, backend: FakeBackend, step: str
+) -> None:
+    async with explicit(tmp_path, backend) as server:
+        await server.load("m")
+        setattr(backend, step, fails)
+        with pytest.raises(NaiadError, match="it broke"):
+            await server.load("m", config(), {"7/weights": b""})
+
+        assert server.ready().ready
+        assert [entry.version for entry in server.index(ready=True)] == [1]
+
+
+def fails(_context: ModelContext) -> Any:
+    raise ValueError("it broke")
 
 
 async def test_refused_files_of_a_model_without_a_folder_leave_nothing(tmp_path: Path, backend: FakeBackend) -> None:

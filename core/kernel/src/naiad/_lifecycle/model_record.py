@@ -65,6 +65,7 @@ class ModelRecord:
 
     def failed(self, error: NaiadError) -> None:
         """A load failed: what was loading is unavailable, and what served before serves on."""
+        reason = UNLOADED if self.overridden and self.serving else error.reason  # they were not to serve
         if self.serving:
             self.reload_error = f"the last reload failed and the earlier generation serves: {error.reason}"
         else:
@@ -72,14 +73,13 @@ class ModelRecord:
         for version in (*self.states, *error.versions):
             state = self.states.get(version, VersionState(LOADING))
             if version not in self.serving and state.state in (LOADING, UNAVAILABLE) and state.reason != UNLOADED:
-                self.states[version] = VersionState(UNAVAILABLE, error.reason)
+                self.states[version] = VersionState(UNAVAILABLE, reason)
 
     def retired(self) -> None:
         """The model was unloaded on purpose; versions that still drain stay UNLOADING until they are done."""
         self.unloaded = True
         self.reason, self.reload_error = UNLOADED, ""
-        self.fingerprint = None
-        self.explicit = False
+        self.fingerprint, self.explicit = None, False
         self.prepared, self.depends = None, ()
         for version, state in self.states.items():
             if state.state != UNLOADING:
