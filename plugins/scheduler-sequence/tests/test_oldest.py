@@ -93,9 +93,9 @@ def test_an_older_request_comes_before_those_that_wait_in_a_batch(oldest, story)
 
 
 def test_preserve_ordering_is_passed_to_the_kernel(oldest, direct):
-    assert oldest(preserve_ordering=True).preserves_ordering is True
-    assert oldest().preserves_ordering is False
-    assert direct().preserves_ordering is False
+    assert oldest(preserve_ordering=True).orders_dispatches is True
+    assert oldest().orders_dispatches is False
+    assert direct().orders_dispatches is False
 
 
 def test_a_decoupled_model_may_get_the_next_request_while_it_still_streams(oldest, story, played):

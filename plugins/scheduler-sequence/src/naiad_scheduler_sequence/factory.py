@@ -49,7 +49,8 @@ class SequenceBatching:
             overlaps=not settings.state and (oldest is None or (decoupled and not oldest.preserve_ordering)),
             frees_early=oldest is None,
             iterative=settings.iterative_sequence,
-            preserves_ordering=oldest is not None and oldest.preserve_ordering,
+            # not in the order of arrival: a request in the backlog would hold back the answers of those with a slot
+            orders_dispatches=oldest is not None and oldest.preserve_ordering,
         )
 
     def codec(self, context: ModelContext) -> SequenceCodec | None:

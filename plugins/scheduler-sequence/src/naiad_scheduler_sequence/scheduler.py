@@ -35,9 +35,9 @@ class SequenceScheduler:
         overlaps: bool,
         frees_early: bool,
         iterative: bool,
-        preserves_ordering: bool = False,
+        orders_dispatches: bool = False,
     ) -> None:
-        self.preserves_ordering = preserves_ordering
+        self.orders_dispatches = orders_dispatches
         self._admission = admission
         self._slots = slots
         self._overlaps = overlaps

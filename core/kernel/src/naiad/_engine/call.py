@@ -34,9 +34,9 @@ class Call:
     """One request on its way through a queue. Every method is for the event loop's thread.
 
     `arrival` is when the request came; its `ticket` is another one when it is executed again. `over` says that no
-    outcome is awaited any more; `held` are responses that earlier calls hold back, `stream` the responses that the
-    model sends one by one. `codec_state` belongs to the batch codec of the queue. `queue_ns`, `phases` and `joined` are
-    those of `InflightRequest`. `waits_for` are the requests that it is paused for.
+    outcome is awaited any more; `ordered` that its responses wait for those of earlier calls; `held` are responses that
+    earlier calls hold back, `stream` the responses that the model sends one by one. `codec_state` belongs to the batch
+    codec. `queue_ns`, `phases` and `joined` are those of `InflightRequest`, `waits_for` the requests it is paused for.
     """
 
     _take_back: "Callable[[Call], None]"
@@ -45,6 +45,7 @@ class Call:
     ticket: Ticket
     arrival: float
     over: bool = False
+    ordered: bool = False
     held: deque[Response] | None = None
     outcome: Outcome | None = None
     stream: OpenStream | None = None

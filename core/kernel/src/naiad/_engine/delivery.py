@@ -1,4 +1,4 @@
-"""Delivery of outcomes to their callers, in the order of arrival where the scheduler asks for it; counts them."""
+"""Delivery of outcomes to their callers, in order where the scheduler asks for it; counts them."""
 
 import logging
 from collections import deque
@@ -33,8 +33,9 @@ class Delivery:
     _releasing: bool = False
 
     def expect(self, call: Call) -> None:
-        """Deliver in the order in which calls come here; not needed where there is none."""
-        if _has_an_order(call):
+        """Deliver in the order in which calls come here for the first time; not needed where there is none."""
+        if call.request.caller is None and not call.ordered:
+            call.ordered = True
             self._order.append(call)
 
     def answer(self, execution: Execution) -> None:
@@ -109,7 +110,7 @@ class Delivery:
             if isinstance(outcome, NaiadError) or outcome.final:
                 self._count(stream, outcome)
                 self.conclude(call, outcome)
-            elif self._order and self._order[0] is not call and _has_an_order(call):
+            elif call.ordered and self._order[0] is not call:
                 call.hold(outcome, self._requeues)
             else:
                 self._deliver(call, outcome)
@@ -125,7 +126,7 @@ class Delivery:
             call.timer.cancel()
         if call.stream is not None and not call.stream.ended:
             call.notify_model()
-        if self._order and _has_an_order(call):
+        if call.ordered:
             call.outcome = outcome
             self.release()
             return
@@ -199,10 +200,6 @@ def _record_outcomes(execution: Execution, outcomes: Sequence[Outcome | None]) -
         if trace is not None and outcome is not None and not call.over:
             trace.executed(execution.started_ns, execution.phases())
             trace.responded(outcome)
-
-
-def _has_an_order(call: Call) -> bool:
-    return call.request.caller is None
 
 
 def _kind(outcome: Outcome, call: Call) -> ResponseKind:

@@ -350,7 +350,9 @@ class ModelQueue:
         self._idle.remove(slot)
         self._coalescer.dispatched(len(tickets))
         for ticket in tickets:
-            self._executing[ticket] = self._waiting.pop(ticket)
+            call = self._executing[ticket] = self._waiting.pop(ticket)
+            if self._orders_dispatches:
+                self._delivery.expect(call)
         self._workers[slot](execution)
 
     def _build(self, dispatch: Dispatch) -> Execution:
@@ -502,6 +504,7 @@ class ModelQueue:
         self._scheduler = self._make_scheduler()
         self._arrive = self._scheduler.arrive
         self._ordered = bool(getattr(self._scheduler, "preserves_ordering", False))
+        self._orders_dispatches = bool(getattr(self._scheduler, "orders_dispatches", False))
         self._first_id = self._last_id + 1
         self._end_all(unloading=False)  # what is under way is the old scheduler's
 
