@@ -89,7 +89,7 @@ class Scheduler(Protocol):
 
     It may also have `preserves_ordering: bool`; True makes the kernel hold responses back until those of all earlier
     requests are out; `orders_dispatches: bool`, of those dispatched earlier; `backlog: int`, how many sequences wait
-    for a slot; and `lost(instance: int, now: float) -> None`: the instance has died, and may be idle again: decide then.
+    for a slot; `lost(instance: int, now: float) -> None`: the instance has died, and may be idle again; decide then.
     """
 
     def arrive(self, ticket: Ticket) -> Drop | None:
