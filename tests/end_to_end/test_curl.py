@@ -31,7 +31,7 @@ def numbers(answer: tuple[int, bytes]) -> list[float]:
 
 
 def test_the_plainest_request_is_answered(server: Running) -> None:
-    assert curl(server, "/v2/health/ready") == (200, b"")
+    assert curl(server, "/v2/health/ready") == (200, b'{"ready":true}')
     assert numbers(curl(server, "/v2/models/echo/infer", "--data", json.dumps(REQUEST))) == [1, 2, 3]
 
 
