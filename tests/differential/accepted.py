@@ -172,7 +172,7 @@ ACCEPTED = (
     Accepted("`Content-Type` of an error", "*:content-type", "'application/json'", "'text/plain'"),
     Accepted("`Content-Type` of an error", "metrics/post:content-type", "'text/plain; charset=utf-8'", "'text/plain'"),
     Accepted("`Content-Type` of an answer without a body", "*:content-type", "None"),
-    Accepted("the body of an answer about health", "*:$", "{'live': *}", "None"),
+    Accepted("the body of an answer about health", "*:$*", "{'live': *}", "None"),
     Accepted("the body of an answer about health", "*:$", "{*'ready': *}", "None"),
     Accepted(_MISTAKES, "*:status", "400 *", "500 *attempt to *"),
     Accepted(_MISTAKES, "*:status", "400 *", "500 *failed to parse the request JSON*"),
