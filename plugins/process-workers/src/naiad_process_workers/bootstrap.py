@@ -44,9 +44,9 @@ class PackageFinder:
 def end_with(lifeline: int) -> None:
     """Let the system kill this process and its children when the server has ended, whatever their code does then.
 
-    The server has the other end of this pipe. A hang-up signals the readers of a pipe that want signals: one group
-    for each time that the pipe was opened, so this process opens it anew. Children are in the group that this process
-    leads, unless they leave it.
+    The server has the other end of this pipe. When it closes, Linux signals one group for each time that the pipe was
+    opened for reading, so this process opens it anew, for the group that it leads. Its children are in that group,
+    unless they leave it.
     """
     own = lifeline
     with suppress(OSError):  # without /proc

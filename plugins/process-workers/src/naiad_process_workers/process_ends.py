@@ -45,7 +45,7 @@ class ProcessEnds:
     def watch(self, pid: int, links: Sequence[socket.socket]) -> None:
         """Once the process `pid` has ended, shut down `links` and end its children: those in the group that it led.
 
-        What it has sent can still be read. Links that are added to the sequence before its end are shut down, too. Does
+        What it has sent can still be read from a link. Links may be added to the sequence until its end. Does
         nothing where the system has no pidfd. Raises OSError for want of descriptors, and RuntimeError for want of a
         thread.
         """
@@ -85,7 +85,7 @@ class ProcessEnds:
 
 
 def _signal_group(leader: int, number: int) -> bool:
-    """Signal the group that a process led, which keeps its number while it has members; whether it has any."""
+    """Signal the group of this leader. Returns False for a group without members; others may have its number then."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, number)
         return True

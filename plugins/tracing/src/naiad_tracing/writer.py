@@ -30,7 +30,7 @@ class Stream:
 
 
 class Family:
-    """A request's trace and those that it caused. Those that end after it go into its `file`, which is the writer's."""
+    """A request's trace and those that it caused. The writer sets `file` with the first, for those that end later."""
 
     def __init__(self) -> None:
         self.file: ArrayFile | None = None

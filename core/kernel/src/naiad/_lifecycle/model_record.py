@@ -65,7 +65,7 @@ class ModelRecord:
 
     def failed(self, error: NaiadError) -> None:
         """A load failed: what was loading is unavailable, and what served before serves on."""
-        reason = UNLOADED if self.overridden and self.serving else error.reason  # they were not to serve
+        reason = UNLOADED if self.overridden and self.serving else error.reason  # a client's versions are not missed
         if self.serving:
             self.reload_error = f"the last reload failed and the earlier generation serves: {error.reason}"
         else:
