@@ -1,5 +1,7 @@
 """The `naiad` command itself."""
 
+from pathlib import Path
+
 import pytest
 
 import naiad
@@ -72,6 +74,7 @@ def test_an_option_of_no_command_is_refused_under_the_usage_of_its_command(capsy
         (["models", "--url", "http://[bad"], "--url http://[bad is not an HTTP address: Invalid IPv6 URL", 2),
         (["serve", ".", "--log-file=no/such/file"], "--log-file no/such/file cannot be opened", 2),
         (["serve", ".", "--api-keys=no/such/file"], "--api-keys: 'no/such/file' cannot be read", 2),
+        (["check"], "no model repository is given; write naiad check DIR, or naiad check model.py", 2),
         (["check", "no/such/folder"], "no/such/folder' cannot be read: No such file or directory", 1),
     ],
 )
@@ -82,6 +85,45 @@ def test_a_mistake_is_one_sentence_and_a_status(
 
     assert status == expected
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("source", ["command line", "variable", "options file"])
+def test_check_takes_the_options_of_serve_wherever_they_stand(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backends = tmp_path / "backends"
+    write(backends / "shouting" / "model.py", "class TritonPythonModel:\n    def execute(self, requests): ...\n")
+    write(tmp_path / "models" / "loud" / "config.pbtxt", 'backend: "shouting"')
+    write(tmp_path / "models" / "loud" / "1" / "words.txt", "")
+    words = ["check", str(tmp_path / "models"), "--http-port=9"]
+    if source == "command line":
+        words.append(f"--backend-directory={backends}")
+    elif source == "variable":
+        monkeypatch.setenv("NAIAD_BACKEND_DIRECTORY", str(backends))
+    else:
+        write(tmp_path / "naiad.toml", f'backend-directory = "{backends}"')
+        words.append(f"--options={tmp_path / 'naiad.toml'}")
+
+    status = main(words)
+
+    assert (status, capsys.readouterr().out.splitlines()[0]) == (0, "loud: ok")
+
+
+def test_check_warns_of_what_serve_would_warn_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NAIAD_HTP_PORT", "9")
+
+    main(["check", str(tmp_path), "--host-policy=numa,node=1"])
+
+    variable, option, *_ = capsys.readouterr().err.splitlines()
+    assert variable.startswith("warning: the variable NAIAD_HTP_PORT of the environment is no option")
+    assert option.startswith("warning: --host-policy has no effect")
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 @pytest.mark.parametrize("text", ["-1", "0", "nan", "inf", "1e300", "soon"])

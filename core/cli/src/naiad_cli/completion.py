@@ -153,6 +153,8 @@ def fish(commands: Mapping[str, CompletedCommand]) -> Iterator[str]:
 def _described(parser: Parser, text: str) -> CompletedCommand:
     options, words = [], []
     for action in parser.option_actions():
+        if action.help == argparse.SUPPRESS:
+            continue
         names = [name for name in action.option_strings if name.startswith("--")]
         values = tuple(map(str, action.choices or ())) or (("true", "false") if action.metavar == "BOOL" else ())
         takes_file = any(word in str(action.metavar).lower() for word in _FILES.split())

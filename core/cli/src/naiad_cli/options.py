@@ -13,8 +13,8 @@ ALIASES: Mapping[str, str] = {"model-store": "model-repository"}
 """Other names that users of Triton know for some options."""
 
 
-def add_options(parser: argparse.ArgumentParser, options: Sequence[Option], title: str) -> None:
-    """Declare the options under a heading of the parser's help."""
+def add_options(parser: argparse.ArgumentParser, options: Sequence[Option], title: str | None) -> None:
+    """Declare the options under a heading of the parser's help; without one (None) the help leaves them out."""
     group = parser.add_argument_group(title)
     for option in options:
         group.add_argument(
@@ -25,7 +25,7 @@ def add_options(parser: argparse.ArgumentParser, options: Sequence[Option], titl
             choices=option.choices or None,
             metavar=_metavar(option),
             default=argparse.SUPPRESS,
-            help=describe_option(option).replace("%", "%%"),
+            help=argparse.SUPPRESS if title is None else describe_option(option).replace("%", "%%"),
         )
 
 

@@ -5,7 +5,6 @@ import asyncio
 import faulthandler
 import functools
 import logging
-import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,15 +19,14 @@ from naiad.server import Named
 from naiad_cli.collector import imports_uncollected
 from naiad_cli.logs import logging_to
 from naiad_cli.model_files import MODEL_NAME, ModelFiles
-from naiad_cli.option_sources import sourced_values, unknown_variables
-from naiad_cli.options import add_options, chosen_values, in_order, refuse_unknown
+from naiad_cli.options import add_options, in_order, refuse_unknown
 from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.process_end import end_process, end_process_later, flush
 from naiad_cli.serve_help import USAGE, OptionGroup, add_help, with_topic
-from naiad_cli.serve_options import OWN_OPTIONS, every_option
+from naiad_cli.serve_options import OWN_OPTIONS, every_option, read_arguments
 from naiad_cli.supervisor import Supervisor, is_supervised
 from naiad_cli.terminal import StatusLine
-from naiad_cli.triton_options import take_triton_options, triton_options
+from naiad_cli.triton_options import triton_options
 from naiad_kit.frontends.log_control import LogControl
 
 _logger = logging.getLogger("naiad")
@@ -78,25 +76,14 @@ def _option_groups(registry: PluginRegistry, options: Sequence[Option]) -> Itera
 def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     """Serve, and return 0 when everything that was in flight could be answered in time, else 1."""
     registry.check()
-    options = registry.options()
-    of_triton = triton_options({option.name for option in options})
-    every = every_option(registry)
-    chosen = chosen_values(every, arguments)
-    values = sourced_values(every, every, chosen, os.environ)
-    if arguments.repositories and "model-repository" not in chosen:
-        values.pop("model-repository", None)
-    own = {option.name: values.pop(option.name) for option in OWN_OPTIONS if option.name in values}
-    what_to_install = functools.partial(registry.what_to_install, "option")
-    warnings = [*unknown_variables(every, os.environ, what_to_install), *take_triton_options(values, of_triton)]
+    read = read_arguments(arguments, registry)
+    values, own, warnings = read.values, read.own, read.warnings
     if own.get("reload"):
         _follow_changes(values)
-    words = (*values.get("model-repository", ()), *arguments.repositories)
-    if not words:
-        raise UsageError("no model repository is given; write naiad serve DIR, or naiad serve model.py")
     frontends = registry.frontends()
     if not frontends:  # a server that no client can reach is a mistake
         registry.find("frontend", "http", frontends)  # raises, with what to install
-    settings = Settings(options, values)
+    settings = Settings(registry.options(), values)
     _check_start_up_models(settings)
     if settings["restart"] and not is_supervised():
         with logging_to(settings):
@@ -105,7 +92,7 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     stdout, stderr = (status_line.above(each) if status_line else each for each in (sys.stdout, sys.stderr))
     _allow_many_files()
     with (
-        ModelFiles(words, registry, own.get(MODEL_NAME.name, "")) as files,
+        ModelFiles(read.words, registry, own.get(MODEL_NAME.name, "")) as files,
         logging_to(settings, stdout, stderr, files.in_words_of_user) as log,
     ):
         values["model-repository"] = files.repositories

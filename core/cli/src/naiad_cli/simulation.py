@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from naiad import ModelInspector, PluginRegistry
 from naiad.errors import InvalidArgumentError
 from naiad_cli.sequences import has_text_ids, signals_of, wants_sequences
-from naiad_cli.tables import print_table
+from naiad_cli.tables import print_table, print_warnings
 from naiad_testing.arrivals import arrivals_of, in_sequences
 from naiad_testing.history import Log
 from naiad_testing.pictures import picture
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 def print_simulation(arguments: argparse.Namespace) -> int:
     """Simulate what the arguments say and print the figures. Returns the exit status."""
     registry = PluginRegistry.discover()
-    for warning in registry.warnings():
-        print(f"warning: {warning}", file=sys.stderr)
+    print_warnings(registry.warnings())
     inspector = ModelInspector(registry)
     config = inspector.config(Path(arguments.config))
     factory = inspector.scheduler(config)

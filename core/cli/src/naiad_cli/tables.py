@@ -3,7 +3,7 @@
 import json
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from naiad_cli.logs import takes_colours
@@ -30,6 +30,12 @@ def add_json_option(parser: ArgumentParser) -> None:
 def print_json(document: Any) -> None:
     """Print a document as JSON, on one line in a pipe and indented on a terminal."""
     print(json.dumps(document, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None))
+
+
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Print warnings on stderr, one a line."""
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 def coloured(text: str, colour: str) -> str:
