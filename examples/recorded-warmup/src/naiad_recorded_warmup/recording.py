@@ -85,7 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition(": ")[2])
     parser.add_argument("repository", type=Path, help="the model repository to put the requests into")
     parser.add_argument("--from-port", type=int, default=8000, help="the port that clients talk to (default: 8000)")
-    parser.add_argument("--to", default="localhost:8001", metavar="HOST:PORT", help="the server behind it")
+    parser.add_argument("--to", default="localhost:8010", metavar="HOST:PORT", help="the server behind it")
     parser.add_argument("--count", type=int, default=10, help="how many requests to keep of each model (default: 10)")
     arguments = parser.parse_args()
     with ThreadingHTTPServer(
