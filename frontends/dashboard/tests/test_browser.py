@@ -311,6 +311,32 @@ def test_an_open_page_finds_a_server_that_starts_again(start_server, open_page, 
     expect(page.locator("#connection")).to_be_empty()
 
 
+def test_the_page_of_a_model_shows_when_it_is_unloaded_and_loaded_again(start_server, tmp_path, open_page):
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    server = start_server(**{"dashboard-token-file": str(file)})
+    page = open_page(f"{server.url}/models/m/versions/1")
+    expect(page.locator("#details[data-live] section").first).to_be_visible()
+
+    for action, state in (("unload", "UNAVAILABLE"), ("load", "READY")):
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content_Type": "application/json", "naiad_dashboard": "1"}
+        assert server.ask(f"/actions/{action}", "POST", '{"model": "m"}', **headers)[0] == 200
+
+        expect(page.locator("#state")).to_have_text(state)
+        expect(page.locator("#reason")).to_have_text("" if state == "READY" else "unloaded")
+        expect(page.locator("#details section")).to_have_count(3 if state == "READY" else 0)
+
+
+def test_the_last_model_leaves_the_page_of_all(start_server, models, open_page):
+    server = start_server(**{"model-control-mode": "poll", "repository-poll-secs": 0.1, "load-model": ()})
+    page = open_page(server.url)
+    expect(page.locator("#models[data-live] tbody tr")).to_have_count(1)
+
+    shutil.rmtree(models / "m")
+
+    expect(page.locator("#models tbody tr")).to_have_count(0)
+
+
 def test_every_page_works_under_the_prefix_of_a_proxy(start_server, open_page):
     server = start_server(**{"dashboard-root-path": "/naiad"})
     page = open_page(f"{server.url}/naiad/")

@@ -230,6 +230,16 @@ def test_restricted_apis_need_their_header(start_server, http_options):
     assert server.ask("/plugins")[0] == 200
 
 
+def test_the_page_of_all_models_shows_its_log_to_those_who_may_read_it(start_server, http_options):
+    server = start_server(http_options, **{"http-restricted-api": ("logging:key=secret",)})
+    logging.getLogger("naiad").warning("the secret of the log")
+
+    (status, _, page), (_, _, authorized) = server.ask("/"), server.ask("/", key="secret")
+
+    assert (status, "the secret of the log" in page, "the secret of the log" in authorized) == (200, False, True)
+    assert "it expects the header <code>key</code>" in page
+
+
 def test_without_a_dashboard_no_port_is_open(start_server):
     server = start_server(**{"allow-dashboard": False})
 

@@ -107,6 +107,21 @@ def test_a_file_that_does_not_fit_is_refused(content, datatype, words):
         values(content, datatype, (-1,), kind="npy")
 
 
+@pytest.mark.parametrize("kind", ["text", "values"])
+def test_a_text_that_is_not_unicode_is_refused(kind):
+    text = "\ud800" if kind == "text" else '["\\ud800"]'
+
+    with pytest.raises(InvalidArgumentError, match="a text of input 'X' is not valid Unicode"):
+        values(text, "BYTES", (1,), kind=kind)
+
+
+def test_an_image_of_negative_sizes_is_refused():
+    pixels = base64.b64encode(bytes(6)).decode()
+
+    with pytest.raises(InvalidArgumentError, match="needs 3 bytes for each of its pixels"):
+        values(pixels, "FP32", (-1, -1, 3), kind="image", height=-1, width=-2)
+
+
 def test_a_pickle_is_not_read():
     stream = io.BytesIO()
     np.save(stream, np.array([{}], object), allow_pickle=True)

@@ -122,6 +122,7 @@ def test_a_form_that_cannot_be_read_is_refused(server, body, words):
         {"Sec_Fetch_Site": "cross-site"},
         {"Sec_Fetch_Site": "same-site"},
         {"Origin": "null"},
+        {"Origin": "http://[x"},
     ],
 )
 def test_other_pages_can_make_no_requests(server, backend, path, headers):

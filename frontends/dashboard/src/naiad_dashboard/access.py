@@ -129,7 +129,15 @@ def is_same_origin(headers: Headers) -> bool:
     site = headers.get("sec-fetch-site", "same-origin")
     origin = headers.get("origin", "")
     host = headers.get("x-forwarded-host", "") or headers.get("host", "")
-    return site in ("same-origin", "none") and (not origin or urlsplit(origin).netloc == host)
+    return site in ("same-origin", "none") and (not origin or _host_of(origin) == host)
+
+
+def _host_of(origin: str) -> str | None:
+    """Host and port of an origin, None for what is not one."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def is_own_request(headers: Headers) -> bool:

@@ -65,7 +65,9 @@ class Dashboard:
         self._templates = Templates(server)
         self._trials = Trials(server, self._restrictions)
         self._actions = Actions(server)
-        self._pages = Pages(server, self._sampler, self._details, self._follower, self._templates, self._trials)
+        self._pages = Pages(
+            server, self._sampler, self._details, self._follower, self._templates, self._trials, self._restrictions
+        )
         self.application = self._application()
 
     def stop(self) -> None:

@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from naiad import PluginRegistry
 from naiad.errors import NaiadError
 from naiad_dashboard import texts
+from naiad_dashboard.access import Restrictions
 from naiad_dashboard.bars import bars
 from naiad_dashboard.configurations import is_in_store, marked_lines, written_config
 from naiad_dashboard.details import Details
@@ -84,6 +85,7 @@ class Pages:
         follower: Follower,
         templates: Templates,
         trials: Trials,
+        restrictions: Restrictions,
     ) -> None:
         self._server = server
         self._sampler = sampler
@@ -91,12 +93,15 @@ class Pages:
         self._follower = follower
         self._templates = templates
         self._trials = trials
+        self._restrictions = restrictions
 
     async def models(self, request: Request) -> Response:
-        """All models, with the server's last log lines."""
+        """All models, with the server's last log lines for callers who may read them."""
         await self._sampler.look()
+        header = self._restrictions.refusal(("logging",), request.headers)
+        log = () if header else self._details.log_lines()
         return self._templates.page(
-            request, "models.html", rows=rows(self._server, self._sampler), log=self._details.log_lines()
+            request, "models.html", rows=rows(self._server, self._sampler), log=log, log_header=header
         )
 
     async def model(self, request: Request) -> Response:
@@ -157,9 +162,7 @@ class Pages:
     async def slow(self, request: Request) -> Response:
         """The slowest requests of the last minutes."""
         slowest = self._follower.slowest()
-        return self._templates.page(
-            request, "slow.html", requests=slowest, follower=self._follower, viewers=self._sampler.viewers
-        )
+        return self._templates.page(request, "slow.html", requests=slowest, follower=self._follower)
 
     def control(self, request: Request, settings: dict[str, Any]) -> Response:
         """Loads, unloads and settings, for those with the token."""

@@ -42,7 +42,7 @@ def read_tensor(entry: Mapping[str, Any], declared: TensorMetadata) -> Tensor:
     if kind == "values":
         array = _typed(value, declared)
     elif kind == "text" and declared.datatype == "BYTES":
-        array = _strings([value.encode()])
+        array = _strings([_utf8(value, declared.name)])
     elif kind == "file" and declared.datatype == "BYTES":
         array = _strings([_decoded(value, declared.name)])
     elif kind == "npy":
@@ -141,7 +141,7 @@ def _array(elements: list[Any], declared: TensorMetadata) -> np.ndarray:
     if wrong is not None:
         raise InvalidArgumentError(f"{wrong!r:.40} of input '{name}' is not a value of {datatype}")
     if datatype == "BYTES":
-        return _strings([each.encode() for each in elements])
+        return _strings([_utf8(each, name) for each in elements])
     try:
         if datatype == "BF16":
             return fp32_to_bf16(np.array(elements, np.float32))
@@ -156,6 +156,13 @@ def _array(elements: list[Any], declared: TensorMetadata) -> np.ndarray:
             return np.array(elements, dtype)
     except OverflowError as error:
         raise InvalidArgumentError(f"input '{name}' has a value that {datatype} cannot hold: {error}") from error
+
+
+def _utf8(text: str, name: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"a text of input '{name}' is not valid Unicode: {error}") from error
 
 
 def _strings(values: list[bytes]) -> np.ndarray:
@@ -190,7 +197,8 @@ def _image(content: bytes, entry: Mapping[str, Any], declared: TensorMetadata) -
     height, width, scale = entry.get("height"), entry.get("width"), entry.get("scale", SCALES[0])
     if form is None:
         raise InvalidArgumentError(f"input '{declared.name}' of shape {list(declared.shape)} is not an image")
-    if not (isinstance(height, int) and isinstance(width, int)) or len(content) != height * width * 3:
+    sizes = isinstance(height, int) and isinstance(width, int) and height > 0 and width > 0
+    if not sizes or len(content) != height * width * 3:
         raise InvalidArgumentError(f"the image of input '{declared.name}' needs 3 bytes for each of its pixels")
     if scale not in SCALES:
         raise InvalidArgumentError(f"the scale of an image is one of {', '.join(SCALES)}, not {scale!r:.40}")

@@ -126,8 +126,11 @@ new ResizeObserver(() => plots.forEach(({ chart, card }) => chart.setSize({ widt
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.length && makeCharts(document.getElementById("charts")));
 
 watch(view, ({ details, points }, isFirst) => {
+  const { state, reason } = details.row;
+  draw(html`<${State} state=${state} />`, document.getElementById("state"));
+  draw(reason ? html`<p class="notice bad">${reason}</p>` : null, document.getElementById("reason"));
   draw(html`<${Facts} row=${details.row} />`, target);
-  if (details.phases) draw(html`<${Details} details=${details} />`, document.getElementById("details"));
+  draw(details.phases ? html`<${Details} details=${details} />` : null, document.getElementById("details"));
   const log = document.getElementById("log");
   if (details.log.length && log.tagName === "OL") keepEnd(log, () => draw(html`<${Log} lines=${details.log} />`, log));
   addPoints(points, isFirst);

@@ -42,6 +42,7 @@ function show() {
 }
 
 watch("models", (document) => {
+  const empty = !rows.length && !document.rows.length;  // the page says that there is no model, and what to do
   rows = document.rows;
-  if (rows.length) show();
+  if (!empty) show();
 });
