@@ -101,6 +101,20 @@ def test_what_a_gpu_does_not_report_is_left_out(install: Any) -> None:
     assert driver.open == 0
 
 
+def test_what_an_older_driver_does_not_have_is_left_out(install: Any) -> None:
+    class OlderDriver(Driver):
+        def __getattr__(self, name: str) -> Any:
+            if name == "nvmlDeviceGetTotalEnergyConsumption":
+                raise AttributeError(name)
+            return super().__getattr__(name)
+
+    install(OlderDriver())
+
+    first, _ = read_gpus()
+
+    assert (first.energy, first.power_usage) == (None, 123.4)
+
+
 @pytest.mark.parametrize("broken", ["nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetUUID"])
 def test_a_driver_that_fails_tells_nothing(install: Any, broken: str) -> None:
     install(Driver(broken))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import InvalidArgumentError, UsageError
 from naiad_tracing.options import TRACE_OPTIONS, TraceOptions, read_options
 from naiad_tracing.selection import Selection
 
@@ -107,7 +107,18 @@ def test_another_protocol_than_http_is_warned_of(variable: str, caplog: pytest.L
 def test_the_variable_for_traces_is_the_whole_url() -> None:
     environment = {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://a/traces", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://b"}
 
-    assert read(environment=environment).url == "http://a/traces"
+    assert read("mode=opentelemetry", environment=environment).url == "http://a/traces"
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [("OTEL_EXPORTER_OTLP_ENDPOINT", "dns:///collector:4317"), ("OTEL_BSP_SCHEDULE_DELAY", "5s")],
+)
+def test_a_bad_variable_of_opentelemetry_is_a_mistake_in_its_mode_alone(variable: str, text: str) -> None:
+    assert read(environment={variable: text}) == TraceOptions()
+
+    with pytest.raises(UsageError, match=text):
+        read("mode=opentelemetry", environment={variable: text})
 
 
 @pytest.mark.parametrize(

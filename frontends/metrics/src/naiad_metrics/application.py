@@ -24,7 +24,7 @@ _GZIP_LEVEL = 1
 
 
 def make_application(source: MetricsApi) -> Starlette:
-    """`/metrics` of that service; every other path is a 404, every other method a 405."""
+    """`/metrics` of that service; every other path is a 404, every other method than GET and HEAD a 405."""
     compression = CodecThreads("naiad-metrics-gzip", 1)
 
     async def metrics(request: Request) -> Response:

@@ -3,7 +3,6 @@
 import ctypes
 import functools
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -77,11 +76,11 @@ def _uuid(nvml: Any, handle: Any) -> str:
 
 
 def _reading(nvml: Any, handle: Any, uuid: str) -> GpuReading:
-    busy = _query(nvml.nvmlDeviceGetUtilizationRates, handle, _Utilization())
-    memory = _query(nvml.nvmlDeviceGetMemoryInfo, handle, _Memory())
-    usage = _query(nvml.nvmlDeviceGetPowerUsage, handle, ctypes.c_uint())
-    limit = _query(nvml.nvmlDeviceGetPowerManagementLimit, handle, ctypes.c_uint())
-    energy = _query(nvml.nvmlDeviceGetTotalEnergyConsumption, handle, ctypes.c_ulonglong())
+    busy = _query(nvml, "nvmlDeviceGetUtilizationRates", handle, _Utilization())
+    memory = _query(nvml, "nvmlDeviceGetMemoryInfo", handle, _Memory())
+    usage = _query(nvml, "nvmlDeviceGetPowerUsage", handle, ctypes.c_uint())
+    limit = _query(nvml, "nvmlDeviceGetPowerManagementLimit", handle, ctypes.c_uint())
+    energy = _query(nvml, "nvmlDeviceGetTotalEnergyConsumption", handle, ctypes.c_ulonglong())
     return GpuReading(
         uuid,
         utilization=None if busy is None else busy.gpu / 100,
@@ -93,6 +92,7 @@ def _reading(nvml: Any, handle: Any, uuid: str) -> GpuReading:
     )
 
 
-def _query(function: Callable[[Any, Any], int], handle: Any, result: Any) -> Any:
-    """The result that the function fills in, None when this GPU does not support the query."""
-    return result if function(handle, ctypes.byref(result)) == 0 else None
+def _query(nvml: Any, name: str, handle: Any, result: Any) -> Any:
+    """The result that this function fills in, None where the GPU or the driver does not support the query."""
+    function = getattr(nvml, name, None)
+    return result if function is not None and function(handle, ctypes.byref(result)) == 0 else None

@@ -86,7 +86,7 @@ class FileTrace(EventTrace):
 class FileRecording:
     """Makes the traces of the mode `triton` and has them written to `path`.
 
-    Raises InvalidArgumentError when the file cannot be written.
+    Raises UsageError when the file cannot be written.
     """
 
     takes_callers = False

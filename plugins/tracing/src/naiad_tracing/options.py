@@ -25,7 +25,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 _LEVEL_WORDS = {"true": LEVELS[0], "on": LEVELS[0], "min": LEVELS[0], "max": LEVELS[0], "false": OFF}
-"""What else levels are called on the command line; MIN and MAX come from older ones."""
+"""Other names for levels on the command line; MIN and MAX are those of Triton's older options."""
 _PROTOCOL = "http/protobuf"
 _REPEATED = ("level", "resource")
 _REPLACED = {
@@ -82,7 +82,7 @@ class TraceOptions:
 def read_options(settings: Mapping[str, Any], environment: Mapping[str, str]) -> TraceOptions:
     """The options of tracing. Raises UsageError for invalid ones.
 
-    The environment variables that OpenTelemetry defines count where `--trace-config` says nothing.
+    The environment variables that OpenTelemetry defines count in its mode where `--trace-config` says nothing.
     """
     texts_by_key: dict[tuple[str, str], list[str]] = {}
     for key, text in (*_replaced(settings), *map(_split, settings["trace-config"])):
@@ -94,6 +94,7 @@ def read_options(settings: Mapping[str, Any], environment: Mapping[str, str]) ->
     mode = word.lower()
     if mode not in MODES:
         raise UsageError(f"--trace-config mode={word}: the modes are {' and '.join(MODES)}")
+    environment = environment if mode == "opentelemetry" else {}
     resource = tuple(texts_by_key.get(("opentelemetry", "resource"), ()))
     for pair in resource:
         if not pair.partition("=")[0] or "=" not in pair:
@@ -174,7 +175,10 @@ def _batching(
     if text:
         return _number(f"opentelemetry,{key}", text[0], 1)
     variable = f"OTEL_{key.upper()}"
-    return read_number(variable, environment[variable], 1) if environment.get(variable) else default
+    try:
+        return read_number(variable, environment[variable], 1) if environment.get(variable) else default
+    except InvalidArgumentError as error:
+        raise UsageError(f"the variable {variable} of the environment: {error}") from error
 
 
 def _url(environment: Mapping[str, str]) -> str:
@@ -188,7 +192,7 @@ def _warn_of_protocol(options: TraceOptions, environment: Mapping[str, str]) -> 
     """A collector's port for gRPC answers HTTP with bytes that no message of the exporter explains."""
     names = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
     variable = next((name for name in names if environment.get(name)), "")
-    if options.mode == "opentelemetry" and variable and environment[variable] != _PROTOCOL:
+    if variable and environment[variable] != _PROTOCOL:
         _logger.warning(
             "%s=%s has no effect: spans are exported with OTLP over HTTP (%s), to %s",
             variable,

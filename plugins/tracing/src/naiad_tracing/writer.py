@@ -14,7 +14,7 @@ _logger = logging.getLogger("naiad")
 
 _MOST_BYTES = 64 * 2**20
 _GATHER_SECONDS = 0.05
-"""So long the thread waits for more before it writes: waking it for each trace would take the processor from models."""
+"""Seconds for which the thread collects traces before it writes: waking it for each would take time from models."""
 
 
 class Stream:
