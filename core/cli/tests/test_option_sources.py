@@ -133,9 +133,9 @@ def test_variables_that_are_no_options_are_named_with_the_nearest_one() -> None:
     sentences = list(unknown_variables(OPTIONS, environment, install_grpc))
 
     assert sentences == [
-        "the variable NAIAD_FOO of the environment is no option; naiad serve --help=all lists the options",
-        "the variable NAIAD_GRPC_PORT of the environment is no option. It comes with naiad-grpc.",
-        "the variable NAIAD_HTP_PORT of the environment is no option; did you mean NAIAD_HTTP_PORT?",
+        "the variable NAIAD_FOO of the environment is not an option; naiad serve --help=all lists the options",
+        "the variable NAIAD_GRPC_PORT of the environment is not an option. It comes with naiad-grpc.",
+        "the variable NAIAD_HTP_PORT of the environment is not an option; did you mean NAIAD_HTTP_PORT?",
     ]
 
 

@@ -55,7 +55,7 @@ def unknown_variables(
         near = get_close_matches(name, known.values(), n=1)
         meant = f"; did you mean {variable_of(near[0])}?" if near else "; naiad serve --help=all lists the options"
         advice = what_to_install(name)
-        yield f"the variable {variable} of the environment is no option{f'. {advice}' if advice else meant}"
+        yield f"the variable {variable} of the environment is not an option{f'. {advice}' if advice else meant}"
 
 
 def sourced_values(

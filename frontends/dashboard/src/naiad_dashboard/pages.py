@@ -108,7 +108,7 @@ class Pages:
         """One version of a model, by default the one that serves requests without a version."""
         name = request.path_params["model"]
         await self._sampler.look()
-        version = request.path_params.get("version") or await self._version(name)
+        version = request.path_params.get("version") or self._version(name)
         if version is None:
             return self.absent(request, f"The server has no model '{name}'.")
         details = self._details.of(name, version)
@@ -174,7 +174,7 @@ class Pages:
         """A page that says what is not there."""
         return self._templates.page(request, "message.html", 404, title="Not here", text=text)
 
-    async def _version(self, name: str) -> int | None:
+    def _version(self, name: str) -> int | None:
         """The largest version that serves, else the largest known; None for an unknown model."""
         entries = [entry for entry in self._server.index() if entry.name == name]
         ready = [entry.version for entry in entries if entry.state == "READY"]

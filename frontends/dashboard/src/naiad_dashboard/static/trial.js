@@ -69,7 +69,7 @@ async function documentOf() {
     if (kind === "image") {
       const [width, height] = [Number(entry.width), Number(entry.height)];
       const value = await base64(await pixels(entry.file, width, height).catch(() => {
-        throw new Refused(`${file} is no image that this browser can read`);
+        throw new Refused(`${file} is not an image that this browser can read`);
       }));
       inputs[input.name] = { kind, shape, value, file, width, height, scale: entry.scale };
     } else {
