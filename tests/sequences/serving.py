@@ -19,7 +19,7 @@ from naiad_testing.fake_backend import FakeInstance, FakeModel
 from naiad_testing.serving import without_frontends
 
 CONFIG = """
-max_batch_size: 4
+max_batch_size: %d
 input { name: "X" data_type: TYPE_INT32 dims: [ 1 ] }
 output { name: "Y" data_type: TYPE_INT32 dims: [ 1 ] }
 sequence_batching {
@@ -69,10 +69,10 @@ class ListeningInstance(FakeInstance):
 
 @asynccontextmanager
 async def serving(
-    root: Path, backend: FakeBackend, batching: str = PATIENT, rest: str = "", **options: Any
+    root: Path, backend: FakeBackend, batching: str = PATIENT, rest: str = "", batch_size: int = 4, **options: Any
 ) -> AsyncIterator[Server]:
     """A server with one model of sequences."""
-    backend.write(root, "m", CONFIG % (batching, rest))
+    backend.write(root, "m", CONFIG % (batch_size, batching, rest))
     settings = {name.replace("_", "-"): value for name, value in options.items()}
     plugins = (backend, naiad_loop_handoff, naiad_scheduler_sequence, without_frontends(naiad_metrics))
     async with Server(model_repository=[root], plugins=plugins, options={"exit-on-error": False, **settings}) as server:

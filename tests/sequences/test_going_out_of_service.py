@@ -17,7 +17,7 @@ async def test_a_sequence_goes_on_in_the_version_that_it_started_in(tmp_path: Pa
     backend = Listening()
     async with serving(tmp_path, backend, **EXPLICIT) as server:
         await ask(server, 1, who="old", flags="start")
-        backend.write(tmp_path, "m", CONFIG % (PATIENT, "metric_tags { key: 'a' value: 'b' }"))
+        backend.write(tmp_path, "m", CONFIG % (4, PATIENT, "metric_tags { key: 'a' value: 'b' }"))
         await server.load("m")
 
         assert await ask(server, 10, who="new", flags="start") == 10
@@ -34,7 +34,7 @@ async def test_a_sequence_that_starts_anew_goes_to_the_new_version_and_stays_the
     backend = Listening()
     async with serving(tmp_path, backend, **EXPLICIT) as server:
         await ask(server, 1, flags="start")
-        backend.write(tmp_path, "m", CONFIG % (PATIENT, "metric_tags { key: 'a' value: 'b' }"))
+        backend.write(tmp_path, "m", CONFIG % (4, PATIENT, "metric_tags { key: 'a' value: 'b' }"))
         await server.load("m")
 
         assert await ask(server, 10, flags="start") == 10

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from naiad import Server
-from naiad.backend import RESCHEDULE, Batch, Reply, Reschedule
+from naiad.backend import RESCHEDULE, Batch, Reply, Reschedule, Sender
 from naiad.errors import RequestCancelledError, UnavailableError, WorkerDiedError
 from naiad_kit.metrics import MetricsApi
 from naiad_testing.loops import until
@@ -75,11 +76,14 @@ async def test_an_instance_that_dies_of_what_it_hears_is_replaced(tmp_path: Path
         assert await ask(server, 2, flags="start") == 2
 
 
-async def test_a_start_in_the_middle_is_reported_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_start_in_the_middle_is_reported_in_the_log_once_a_minute(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async with serving(tmp_path, Listening()) as server:
-        sums = [await ask(server, 5, "one\ntwo", flags) for flags in ("start", "start end", "start end")]
+        flags = ("start", "start end", "start", "start end")
+        sums = [await ask(server, 5, "one\ntwo", each) for each in flags]
 
-    assert sums == [5, 5, 5]
+    assert sums == [5, 5, 5, 5]
     assert caplog.text.count(r"sequence 'one\ntwo' of model 'm' starts anew before it has ended") == 1
 
 
@@ -226,6 +230,39 @@ async def test_a_model_that_asks_for_ever_is_stopped_by_its_caller(tmp_path: Pat
         await until(lambda: backend.heard)
 
     assert [reason for _, reason in backend.heard] == ["cancelled"]
+
+
+async def test_a_sender_of_a_request_that_waits_for_its_next_step_sees_that_its_caller_left(tmp_path: Path) -> None:
+    """The instance executes another request meanwhile, so that the first one only waits when its caller leaves."""
+    senders: list[Sender] = []
+    others, go_on = threading.Event(), threading.Event()
+
+    def stepping(batch: Batch) -> Sequence[Any]:
+        if int(batch.requests[0].inputs["X"].array[0, 0]) == 1:
+            senders.append(batch.sender(0))
+            return [RESCHEDULE]
+        batch.sender(0).send(Reply({"Y": np.ones((1, 1), np.int32)}), final=True)
+        others.set()
+        assert go_on.wait(20)
+        return [None]
+
+    async def stream(what: int) -> list[int]:
+        return [number(each) async for each in server.stream(request(what, who=0))]
+
+    batching = "iterative_sequence: true oldest { max_candidate_sequences: 2 }"
+    async with serving(tmp_path, Listening(stepping), batching, DECOUPLED, batch_size=1) as server:
+        first = asyncio.ensure_future(stream(1))
+        await until(lambda: senders)
+        second = asyncio.ensure_future(stream(2))
+        await until(others.is_set)
+        first.cancel()
+        await asyncio.wait([first])
+        was_sent = senders[0].send(Reply({"Y": np.ones((1, 1), np.int32)}))
+        go_on.set()
+        assert await second == [1]
+        senders.clear()
+
+    assert not was_sent
 
 
 async def test_metrics_count_how_many_sequences_live_and_wait(tmp_path: Path) -> None:

@@ -486,9 +486,9 @@ class ModelQueue:
         """Drop an ended call from the queue; one that executes leaves with its batch, or when it has streamed all."""
         if call.timer is not None:
             call.timer.cancel()
-        if self._is_busy(call):
-            call.notify_model()
-        else:
+        if (busy := self._is_busy(call)) or call.stream is not None:
+            call.notify_model()  # one that was rescheduled may still hold its sender
+        if not busy:
             if self.codec is not None:
                 self._guarded(self.codec.withdrawn, call)
             ticket = call.ticket.id
