@@ -1,7 +1,10 @@
 """The alarm for delays that the event loop cannot keep."""
 
 import asyncio
+import threading
 from time import monotonic
+
+import pytest
 
 from naiad._engine.alarm import Alarm
 from naiad_testing.loops import jump
@@ -29,6 +32,24 @@ async def test_an_earlier_time_takes_the_turn_of_a_later_one() -> None:
 
     await rung.wait()
     alarm.close()
+
+
+async def test_an_alarm_whose_thread_could_not_start_rings_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    rung = asyncio.Event()
+    alarm = Alarm(asyncio.get_running_loop(), rung.set)
+    with monkeypatch.context() as shortage:
+        shortage.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            alarm.set(monotonic() + 0.0001)
+
+    alarm.set(monotonic() + 0.0001)
+
+    await rung.wait()
+    alarm.close()
+
+
+def refuse(_thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
 
 
 async def test_an_alarm_that_is_set_off_does_not_ring() -> None:

@@ -42,8 +42,8 @@ class Alarm:
             if at is not None and at < self._asleep_until:
                 self._changed.notify()
         if at is not None and self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="naiad-alarm", daemon=True)
-            self._thread.start()
+            (thread := threading.Thread(target=self._run, name="naiad-alarm", daemon=True)).start()
+            self._thread = thread  # only now: a start that fails is tried again
 
     def close(self) -> None:
         """Never ring again, and end the thread."""

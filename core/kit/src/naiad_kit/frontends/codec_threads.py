@@ -98,8 +98,8 @@ class CodecThreads:
         job = CodecJob(loop or asyncio.get_running_loop(), work, on_done)
         if len(self._threads) < self._limit:
             thread = threading.Thread(target=_run_jobs, args=(self._jobs,), name=self._name, daemon=True)
-            self._threads.append(thread)
             thread.start()
+            self._threads.append(thread)  # only now: a start that fails is tried again
         self._jobs.put(job)
         return job
 
