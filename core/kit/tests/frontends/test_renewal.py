@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import ssl
 
 import pytest
 import trustme
 
+from naiad.errors import UsageError
 from naiad_kit.frontends import renewal
 from naiad_kit.frontends.renewal import CertificateRenewal
 
@@ -56,6 +58,28 @@ def test_a_file_that_is_gone_changes_nothing(watched, tmp_path):
     (tmp_path / "cert").unlink()
 
     assert not watched.renewed()
+
+
+@pytest.mark.parametrize("error", [ssl.SSLError("key values mismatch"), UsageError("not a pair")])
+def test_a_pair_that_changes_while_it_is_put_to_use_is_tried_again(watched, write, monkeypatch, caplog, error):
+    monkeypatch.setattr(renewal, "LOOK_SECONDS", 0.001)
+
+    async def main():
+        used = asyncio.Event()
+
+        def use():
+            if not caplog.messages:
+                raise error
+            used.set()
+
+        following = asyncio.ensure_future(watched.follow(use))
+        write()
+        await asyncio.wait_for(used.wait(), 20)
+        following.cancel()
+
+    asyncio.run(main())
+
+    assert caplog.messages[0] == f"the HTTP certificate stays as it was: {error}"
 
 
 def test_the_new_pair_is_put_to_use_on_the_event_loop(watched, write, monkeypatch):

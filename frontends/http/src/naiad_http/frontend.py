@@ -46,6 +46,7 @@ class HttpFrontend:
         from naiad_http.tls import server_context
         from naiad_kit.frontends.endpoints import open_endpoint
         from naiad_kit.frontends.renewal import CertificateRenewal
+        from naiad_kit.frontends.tls import load_pair
 
         refuse_shared_ports(settings)
         context = server_context(settings)
@@ -64,7 +65,7 @@ class HttpFrontend:
         if context is None:
             return endpoint.url("http")
         renewal = CertificateRenewal(settings, "HTTP")
-        use = partial(context.load_cert_chain, renewal.certificate, renewal.key)
+        use = partial(load_pair, context, "http", renewal.certificate, renewal.key)
         self._renewing = asyncio.get_running_loop().create_task(renewal.follow(use))
         return endpoint.url("https")
 

@@ -44,16 +44,27 @@ class CertificateRenewal:
         return True
 
     async def follow(self, use: Callable[[], None]) -> None:
-        """Call `use` on the event loop whenever there is a new pair, until the task is cancelled."""
+        """Call `use` on the event loop whenever there is a new pair, until the task is cancelled.
+
+        `use` reads the files; it may raise OSError or UsageError where they have changed again meanwhile.
+        """
         threads = CodecThreads(f"naiad-{self._option}-certificates", 1)
         try:
             while True:
                 await asyncio.sleep(LOOK_SECONDS)
                 if await threads.run(self.renewed):
-                    use()
-                    _logger.info("%s serves with the renewed certificate '%s'", self._protocol, self.certificate)
+                    self._use(use)
         finally:
             threads.close()
+
+    def _use(self, use: Callable[[], None]) -> None:
+        try:
+            use()
+        except (OSError, UsageError) as error:  # the files have changed again since they were read
+            self._seen = ()
+            _logger.warning("the %s certificate stays as it was: %s", self._protocol, error)
+        else:
+            _logger.info("%s serves with the renewed certificate '%s'", self._protocol, self.certificate)
 
     def _state(self) -> tuple[tuple[int, int, int] | None, ...]:
         """Size, time and inode of both files; None for one that is not there."""

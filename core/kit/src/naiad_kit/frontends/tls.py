@@ -21,7 +21,7 @@ def server_context(settings: Mapping[str, Any], protocol: str) -> ssl.SSLContext
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate, key = (_readable(settings, protocol, f"{option}-server-{part}") for part in ("cert", "key"))
-    _load_pair(context, option, certificate, key)
+    load_pair(context, option, certificate, key)
     if mutual or settings[f"{option}-root-cert"]:
         _load_roots(context, option, _readable(settings, protocol, f"{option}-root-cert"))
         context.verify_mode = ssl.CERT_REQUIRED if mutual else ssl.CERT_OPTIONAL
@@ -50,10 +50,11 @@ def _readable(settings: Mapping[str, Any], protocol: str, option: str) -> str:
 
 def check_pair(option: str, certificate: str, key: str) -> None:
     """Raise UsageError unless these files are a certificate and its key; `option` is `http` or `grpc`."""
-    _load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), option, certificate, key)
+    load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), option, certificate, key)
 
 
-def _load_pair(context: ssl.SSLContext, option: str, certificate: str, key: str) -> None:
+def load_pair(context: ssl.SSLContext, option: str, certificate: str, key: str) -> None:
+    """Have a context use that certificate and key. Raises UsageError unless these files are such a pair."""
     try:
         context.load_cert_chain(certificate, key, password=_no_password)
     except (ssl.SSLError, OSError) as error:

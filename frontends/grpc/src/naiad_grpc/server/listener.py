@@ -25,7 +25,7 @@ from naiad_kit.frontends.api_keys import ApiKeys
 from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.endpoints import Endpoint, open_endpoint
 from naiad_kit.frontends.renewal import CertificateRenewal
-from naiad_kit.frontends.tls import server_context
+from naiad_kit.frontends.tls import load_pair, server_context
 
 _ACCEPTED_PER_TURN = 16
 """The number of watched descriptors of the listening socket: libuv accepts one connection for each in a turn."""
@@ -100,7 +100,7 @@ class Listener:
             self._servers.append(await create(make, sock=each, **tls))
         if self._tls is not None:
             renewal = CertificateRenewal(settings, "gRPC")
-            use = partial(self._tls.load_cert_chain, renewal.certificate, renewal.key)
+            use = partial(load_pair, self._tls, "grpc", renewal.certificate, renewal.key)
             self._renewing = loop.create_task(renewal.follow(use))
         return endpoint.target
 
