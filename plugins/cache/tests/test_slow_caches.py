@@ -242,6 +242,35 @@ async def test_with_preserve_ordering_hits_wait_for_what_came_before(backend: Fa
     assert (before, order) == ([], ["a", "c"])
 
 
-def _named(server: Server, number: float, name: str, order: list[str]) -> Any:
+async def test_with_preserve_ordering_a_receiver_that_raises_holds_up_no_other(
+    backend: FakeBackend, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    import naiad_scheduler_dynamic
+
+    backend.write(tmp_path, "m", CACHED + "max_batch_size: 1 dynamic_batching { preserve_ordering: true }")
+    order: list[str] = []
+
+    def fail(_outcome: Outcome) -> None:
+        raise ValueError("the receiver is broken")
+
+    async with running(tmp_path, backend, FakeCache(), naiad_scheduler_dynamic, cache_config=("fake",)) as server:
+        first = ask_rows(server, 1)
+        await until(lambda: first)
+        backend.hold()
+        server.submit(_one("m", 2), fail)
+        _named(server, 1, "b", order)  # a hit, which waits for the one before
+        await off_the_loop(backend.wait_until_held)
+        backend.release()
+        await until(lambda: order)
+
+    assert order == ["b"]
+    assert "the receiver is broken" in caplog.text
+
+
+def _one(model: str, number: float) -> Request:
     tensor = type(request("m").inputs["INPUT"]).of("INPUT", request("m", number).inputs["INPUT"].array.reshape(1, 1))
-    return server.submit(Request("m", {"INPUT": tensor}), lambda outcome: order.append(name))
+    return Request(model, {"INPUT": tensor})
+
+
+def _named(server: Server, number: float, name: str, order: list[str]) -> Any:
+    return server.submit(_one("m", number), lambda outcome: order.append(name))

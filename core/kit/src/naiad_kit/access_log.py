@@ -7,6 +7,7 @@ from time import monotonic_ns, time_ns
 from typing import Any
 
 from naiad.errors import UnsupportedError
+from naiad.foreign_errors import logged
 from naiad.server import ServerApi
 from naiad_kit.access_lines import FORMS, utc
 
@@ -146,7 +147,8 @@ class AccessLog:
                 _logger.warning("%d lines of the access log were lost: requests came faster", lost)
             text = "".join(lines[:_AT_ONCE])
             del lines[:_AT_ONCE]
-            self._write(text)
+            with logged("writing the access log"):
+                self._write(text)
 
 
 _logger = logging.getLogger("naiad")

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable
 
 from naiad.extend import HeldRequest, StageContext, Submit
+from naiad.foreign_errors import logged
 from naiad.server import Deliver, Outcome, SubmittedRequest
 from naiad.types import Request
 
@@ -31,7 +32,8 @@ class _Turn:
         outcome, self.outcome = self.outcome, None
         self.held.over = True
         if outcome is not None:
-            self._deliver(outcome)
+            with logged("delivering a response"):
+                self._deliver(outcome)
 
     def _cancelled(self) -> None:
         passed_on, self.passed_on = self.passed_on, None

@@ -81,7 +81,7 @@ class ModelVersion:
         if self._gate is not None:
             self._gate.enter(instances.placements)
         self.counters.execute_on(instances.devices)
-        make_scheduler = functools.partial(factory.create, self.config, instances.slot_count)
+        make_scheduler = functools.partial(factory.create, self.config, len(instances.workers))
         on_cpu = all(gpu < 0 for gpu in instances.devices)  # else models with little to do would share the first GPU
         self._queue.open(make_scheduler, instances.workers, instances.instruct, lowest_first=on_cpu)
         instances.serve()
@@ -117,7 +117,7 @@ class ModelVersion:
         """The instances, where they execute anything."""
         users = [execution.calls for execution in self._instances.executing()]
         advice = f"give '{self.name}' more instances (instance_group count) than calls wait inside it at once"
-        name, slots = f"an instance of model '{self.name}'", self._instances.slot_count
+        name, slots = f"an instance of model '{self.name}'", len(self._instances.workers)
         return [Occupancy(name, advice, slots, users, self._queue.waiting_calls)] if users else ()
 
     async def drain(self) -> None:
@@ -197,9 +197,7 @@ class ModelVersion:
         await on_own_thread(f"naiad-close-{self.name}", self._free)
 
     def _memory_usage(self) -> Sequence[MemoryUsage]:
-        usage = getattr(self._model, "memory_usage", None)
-        if usage is None:
-            return ()
+        usage = getattr(self._model, "memory_usage", tuple)
         with logged(f"reading the memory usage of model '{self.name}' version {self.version}", model=self.name):
             return tuple(usage())
         return ()
@@ -209,7 +207,8 @@ class ModelVersion:
         with logged(f"closing model '{self.name}' version {self.version}", model=self.name):
             self._model.close()
         for part in self._parts:
-            part.close()
+            with logged(f"closing what a plugin keeps of model '{self.name}'", model=self.name):
+                part.close()
 
 
 def _warm_up(warmups: Sequence[Warmup], parts: VersionParts, instance: Instance, name: str) -> None:

@@ -119,13 +119,13 @@ class Loader:
         self.starting[version.name, version.version] = version
         try:
             await version.start(prepared.backend.traits, prepared.factory)
+            for part in context.parts.values():
+                part.loaded(version)
         except BaseException as error:  # a cancelled load does not wait for a model that hangs
             await version.close(0.0 if isinstance(error, asyncio.CancelledError) else SECONDS_TO_CLOSE)
             raise
         finally:
             del self.starting[version.name, version.version]
-        for part in context.parts.values():
-            part.loaded(version)
         return version
 
     def _load_blocking(
