@@ -1,5 +1,6 @@
 """Which kind of worker a model gets."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -7,14 +8,14 @@ import pytest
 
 from naiad import hookimpl
 from naiad._engine.worker_kinds import hosted, worker_for
-from naiad.backend import Backend, BackendTraits, ModelContext
+from naiad.backend import Backend, BackendTraits, ModelContext, Placement
 from naiad.errors import InvalidArgumentError, PluginError
 from naiad.extend import MakeWorker
 from naiad.workers import ThreadKind, ThreadWorker
 from naiad_config import ModelConfig, ModelParameter
 from naiad_testing.fake_backend import FakeBackend
 from naiad_testing.in_loop import FLOATS, request, running, write_model
-from naiad_testing.steered import Steered
+from naiad_testing.steered import Steered, SteeredInstance
 from naiad_testing.workers import check_workers
 
 FRAMEWORKS = ["", "onnxruntime"]
@@ -98,6 +99,37 @@ async def test_isolation_without_its_plugin_is_refused_with_what_to_install(
         if not loads:
             assert "the worker 'process'; installed workers: thread." in entry.reason
             assert "It comes with naiad-process-workers: pip install" in entry.reason
+
+
+async def test_an_instance_that_ends_while_others_are_made_fails_the_load(tmp_path: Path) -> None:
+    workers: dict[str, ThreadWorker[Any]] = {}
+
+    class Noted(ThreadWorker[Any]):
+        def begin(self) -> None:
+            workers[self.name] = self
+            super().begin()
+
+    class Noting(Counting):
+        def worker_for(self, config: ModelConfig, traits: BackendTraits, execute_on: str) -> Any:
+            return Noted if execute_on == self.choice else None
+
+    def instantiate(placement: Placement) -> SteeredInstance:
+        if placement.name == "m_0_1":
+            first, died = workers["m_0_0"], threading.Event()
+            first.started.result(20)
+            first.loop.call_soon_threadsafe(lambda: (first.host.died("killed by signal 9", ()), died.set()))
+            assert died.wait(20)
+        return SteeredInstance(backend)
+
+    backend = Steered(instantiate=instantiate)
+    write_model(tmp_path, "m", execute_on("counted") + "instance_group { count: 2 }")
+
+    async with running(tmp_path, backend, Noting()) as server:
+        (entry,) = server.index()
+
+    assert entry.state == "UNAVAILABLE"
+    assert "instance 'm_0_0' ended during the load: its worker died (killed by signal 9)" in entry.reason
+    assert sorted(each.name for each in backend.placements) == ["m_0_0", "m_0_1"]
 
 
 async def test_the_event_loop_without_its_plugin_is_refused_with_what_to_install(tmp_path: Path) -> None:

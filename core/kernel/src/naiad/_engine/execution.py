@@ -151,10 +151,12 @@ class ManagedInstance:
         for execution in lost:
             execution.done_ns, execution.error = monotonic_ns(), WorkerDiedError(what)
             execution.started_ns = execution.started_ns or execution.done_ns  # it may have waited for the worker
+            if execution.failures is not None:
+                self._take_back(execution)
         proved = monotonic() - self.live_since > LONGEST_RETRY
         self.setbacks = 1 if proved else self.setbacks + 1
         self.instance, self.state, self.ready_check = None, "DEAD", None
-        self.reason = f"its worker died ({reason}) and is being replaced"
+        self.reason = f"its worker died ({reason})" + (" and is being replaced" if self.live_since else "")
         self._lost(self, lost)
 
     def execute(self, instance: Instance, execution: Execution, executed: Callable[[Execution], None]) -> None:

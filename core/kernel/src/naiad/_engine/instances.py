@@ -10,7 +10,7 @@ from naiad._engine.execution import LONGEST_RETRY, Execution, ManagedInstance, R
 from naiad._engine.queue import ModelQueue
 from naiad._engine.readiness import ASYNC_READY, PATIENCE
 from naiad.backend import Instance, Model, Placement
-from naiad.errors import InvalidArgumentError, ModelNotReadyError, NaiadError
+from naiad.errors import InvalidArgumentError, ModelFailedError, ModelNotReadyError, NaiadError
 from naiad.extend import MakeWorker, Worker
 from naiad.foreign_errors import contained
 from naiad_tensors.devices import Device
@@ -25,8 +25,8 @@ class Instances:
     """All instances of one version. Every method runs on the event loop's thread.
 
     A slot is what a scheduler takes for an instance; one that takes several batches at once has several slots, a
-    passive one has none. `workers` take a batch each, by slot. `warm_up(instance, name)` is called before an instance
-    serves. `hopeful` says that batches of the queue may wait for at least one instance.
+    passive one has none. `workers` has what takes the batches of each slot. `warm_up(instance, name)` is called before
+    an instance serves. `hopeful` says that batches of the queue may wait for at least one instance.
     """
 
     def __init__(
@@ -50,12 +50,7 @@ class Instances:
         self._queue = queue
         self._by_slot: list[ManagedInstance] = []
         self._replacing: set[asyncio.Task[None]] = set()
-        self._closed = False
-
-    @property
-    def slot_count(self) -> int:
-        """How many batches can be executed at once."""
-        return len(self._by_slot)
+        self._serves = False
 
     def executing(self) -> list[Execution]:
         """The batches that are executed at this moment."""
@@ -94,11 +89,14 @@ class Instances:
                 wait.cancel()
         instances = [wait.result() for wait in waits]
         for managed, instance in zip(self.all, instances, strict=True):
+            if managed.state == "DEAD":
+                raise ModelFailedError(f"instance '{managed.name}' ended during the load: {managed.reason}")
             managed.instance = instance
             self._add_slots(managed, instance)
 
     def serve(self) -> None:
-        """Let every instance execute from now on."""
+        """Let every instance execute from now on, and replace those that die."""
+        self._serves = True
         for managed in self.all:
             if managed.instance is not None:
                 self._go_live(managed, managed.instance)
@@ -128,7 +126,7 @@ class Instances:
 
     async def close(self) -> None:
         """End all workers after their batches, however long that takes."""
-        self._closed = True
+        self._serves = False
         for task in self._replacing:
             task.cancel()
         workers = [managed.worker for managed in self.all if managed.worker is not None]
@@ -174,7 +172,7 @@ class Instances:
         for execution in lost:
             self._queue.lost(execution)
         self._fail_hopeless()
-        if not self._closed:
+        if self._serves:
             task = asyncio.get_running_loop().create_task(self._replace(managed))
             self._replacing.add(task)
             task.add_done_callback(self._replacing.discard)
