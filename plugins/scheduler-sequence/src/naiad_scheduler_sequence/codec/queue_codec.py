@@ -13,12 +13,11 @@ from naiad.scheduler import Dispatch, Ticket
 from naiad.server import Outcome
 from naiad.types import Request
 from naiad_kit.sequences import SequenceEnd, SequenceEndReason, notify_end
+from naiad_kit.sparse_log import SparseLog
 from naiad_scheduler_sequence.codec.answers import SequenceAnswers
 from naiad_scheduler_sequence.codec.batches import SequenceBatchBuilder
 from naiad_scheduler_sequence.codec.live import LiveSequences
 from naiad_scheduler_sequence.codec.rows import BatchRow, SequenceBatch
-
-_logger = logging.getLogger("naiad.model")
 
 
 class SequenceQueueCodec:
@@ -27,6 +26,7 @@ class SequenceQueueCodec:
     def __init__(self, answers: SequenceAnswers, queue: CodecQueue) -> None:
         self._iterative = answers.tensors.iterative
         self._queue = queue
+        self._log = SparseLog(logging.getLogger("naiad.model"))
         self._live = LiveSequences(answers.tensors, self._notify, queue.recount)
         self._builder = SequenceBatchBuilder(answers, queue, self._live)
 
@@ -50,9 +50,9 @@ class SequenceQueueCodec:
         return True
 
     def arrived(self, ticket: Ticket) -> None:
-        """A request waits. A START for a sequence that has not ended is logged as a warning."""
+        """A request waits. A START for a sequence that has not ended is a warning, once a minute at most."""
         if ticket.sequence_start and self._live.is_open(ticket.sequence_id):
-            _logger.warning(
+            self._log.warning(
                 "sequence %.128r of model '%s' starts anew before it has ended: the model forgets what was before; if "
                 "two callers chose the same id, let them choose others",
                 ticket.sequence_id,
