@@ -33,7 +33,7 @@ class Occupant(Protocol):
 
     @property
     def waits_for(self) -> "Sequence[Occupant]":
-        """Other requests of which each has to go on before this one can: the steps of an ensemble, for example."""
+        """The requests that must all go on before this one can, such as the steps of an ensemble."""
 
     def unblock(self) -> None:
         """Ignore from now on the pauses that are made for other requests (`waits_for`): the responses gather."""

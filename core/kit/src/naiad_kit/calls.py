@@ -50,7 +50,7 @@ class ModelCalls(Protocol):
     def within(self, requests: Sequence[Request]) -> "ModelCalls":
         """The same for calls made while these requests execute, all of them requests that `execute` was given.
 
-        To be asked on the thread that executes them; what it gives is for any.
+        Call it on the thread that executes them; the result is for any thread.
 
         Such a call has their deadline (the latest, where all have one), the highest of their priorities and a child of
         the first of their traces, unless it has its own. It is cancelled when the callers of all of them have left.

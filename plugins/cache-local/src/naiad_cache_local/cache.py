@@ -19,7 +19,7 @@ class LocalCache:
         self._lookups = self._hits = self._insertions = self._evictions = self._failures = 0
 
     def lookup(self, key: bytes, on_response: Callable[[CachedResponse | None], None]) -> None:
-        """Tell what is there at once; it becomes the youngest."""
+        """Deliver the response at once; its entry becomes the most recently used."""
         self._lookups += 1
         response = self._entries.get(key)
         if response is not None:

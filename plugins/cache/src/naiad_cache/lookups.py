@@ -53,10 +53,11 @@ class LookupOwner(Protocol):
 
 
 class Lookup:
-    """A request whose answer may be in the cache. `held` is None where the cache answered at once, with nothing.
+    """A request whose answer may be in the cache.
 
-    `started_ns` and `looked_up_ns` are when it was begun and when the cache had answered; `key` may still be unknown.
-    `expired` says that the cache did not answer in time.
+    `held` is the request as its caller sees it; None after a miss that was reported at once. `started_ns` and
+    `looked_up_ns` are when it was begun and when the cache had answered; `key` may still be unknown. `expired` says
+    that the cache did not answer in time.
     """
 
     __slots__ = (

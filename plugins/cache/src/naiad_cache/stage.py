@@ -28,7 +28,7 @@ _LONG = 0.5
 class CacheStage:
     """The stage before the queue of a model version, or before an ensemble. For the event loop's thread.
 
-    `generation` is another one for each load of the version: what is kept for one is found only by a stage of the same.
+    `generation` identifies one load of the version; a stage finds only responses that were kept under its own.
     Where the configuration preserves the order of requests, their responses leave in it, hits among them.
     """
 

@@ -204,7 +204,8 @@ class HandoffWorker(RunnerWorker[ItemT]):
             self.arrived(item)
         except BaseException as error:  # noqa: BLE001 - as `LoopHandoff` does with what a callback of the loop raises
             raise_interrupt(error)
-            self.loop.call_exception_handler({"message": f"hearing of instance '{self.name}'", "exception": error})
+            message = f"taking back a batch of instance '{self.name}' failed"
+            self.loop.call_exception_handler({"message": message, "exception": error})
 
 
 class NativeHandoffWorker(HandoffWorker[ItemT], NativeWorker[ItemT]):

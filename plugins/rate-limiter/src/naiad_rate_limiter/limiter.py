@@ -14,7 +14,7 @@ from naiad_rate_limiter.wait_queue import Candidate, WaitingSlot, WaitQueue
 
 
 class _Slot:
-    """One slot: idle, waiting in its queue since its want of number `since` (0: it does not), or holding what it needs.
+    """A slot: idle, waiting (`since` is the number of its want, 0 while it does not wait), or executing.
 
     `weighted` is its executions times its priority.
     """

@@ -7,7 +7,7 @@ from naiad_rate_limiter.resources import Needs
 
 
 class WaitingSlot:
-    """A slot that waits since its want of number `since`; `resumes` in the middle of an execution.
+    """A waiting slot. `since` numbers the wants in order; `resumes` says that it continues an execution.
 
     `weighted` is its executions times its priority, `seen` the executions that had begun in its pools by then.
     """

@@ -20,10 +20,10 @@ _logger = logging.getLogger("naiad.model")
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """The way out of a queue. What is to be in order is held back until all earlier calls are over.
+    """Delivers the outcomes of one queue. An ordered outcome waits until all earlier calls are over.
 
-    Requests of models are in no order: an earlier call may wait for the answer, and would wait for ever. `_requeues`
-    says that calls may be queued again, and execute once more before they are over.
+    Requests of models are never ordered: an earlier call may wait for their answer, which would be a deadlock.
+    `_requeues` says that calls may be queued again, and execute once more before they are over.
     """
 
     _model: str

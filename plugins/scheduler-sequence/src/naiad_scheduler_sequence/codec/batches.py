@@ -33,7 +33,8 @@ class SequenceBatchBuilder:
     def build(self, dispatch: Dispatch, requests: Sequence[QueuedRequest]) -> Sequence[Execution]:
         """The execution of these requests, one a ticket; several in a row where their states differ in shape.
 
-        None for a dispatch without rows. Raises RuntimeError for invalid rows: the scheduler is broken.
+        Empty for a dispatch without rows, which leaves the batch to the kernel. Raises RuntimeError for invalid rows:
+        the scheduler is broken.
         """
         if not dispatch.rows:
             return ()

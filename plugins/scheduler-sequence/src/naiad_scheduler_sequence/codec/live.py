@@ -14,7 +14,7 @@ NotifyInstance = Callable[[int, int | str, SequenceEndReason], None]
 class LiveSequences:
     """Keeps what is known of each sequence, by the number that the scheduler has given it.
 
-    Beside it stands which correlation ids are open: a request has started them, and none has ended them. They are known
+    It also keeps the open correlation ids: those that a request has started and no request has ended. They are known
     from the arrival on, long before a scheduler has a slot for them. Lives on the event loop's thread.
     """
 
