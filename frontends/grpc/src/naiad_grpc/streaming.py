@@ -70,9 +70,7 @@ class InferStream:
         self._ready = ReadyMessages(MOST_READY, MOST_READY_BYTES, self._budget)
         self._open: set[StreamRequest] = set()
         self._open_size = 0
-        self._uncharged = (
-            0  # the bytes of open requests that are not in the budget: each is small, but there may be many
-        )
+        self._uncharged = 0  # bytes of open requests that are not in the budget: each is small, but there may be many
         self._order: deque[StreamRequest] = deque()
         self._finished = False
         self._failure: RpcError | None = None
@@ -271,6 +269,7 @@ class InferStream:
             if last:
                 self._close(stream_request)
             return
+        was_full = self.full
         stream_request.answer = message
         size = sum(map(len, message))
         self._open_size += size - stream_request.size  # it now holds its response instead of its request
@@ -287,6 +286,8 @@ class InferStream:
             first = self._order.popleft()
             self._push(first, answer)
             self._close(first)
+        if was_full and not self.full:
+            self._on_room()
 
     def _push(self, stream_request: StreamRequest, message: Message) -> None:
         was_slow = self._ready.slow

@@ -1,5 +1,7 @@
 """How much of a stream waits: models wait for a slow reader, and requests for room."""
 
+import pytest
+
 from naiad_grpc import streaming
 from naiad_grpc.inference import make_inference
 
@@ -67,6 +69,22 @@ def test_a_stream_is_full_while_requests_of_many_bytes_are_in_flight(stream, ser
     assert stream.full
     server.calls[0].answer()
     assert not stream.full
+
+
+@pytest.mark.parametrize("answered", [0, 1], ids=["the first", "one that is held back"])
+def test_a_small_answer_to_a_large_request_makes_room_for_the_next(stream, server, ask, monkeypatch, answered):
+    monkeypatch.setattr(streaming, "MOST_OPEN_BYTES", 20_000)
+    changes = []
+    stream.follow(lambda: None, lambda: changes.append(stream.full))
+    large = ask(parameters={"p": {"string_param": "x" * 10_000}})
+    stream.feed(large)
+    stream.feed(large)
+    assert stream.full
+
+    server.calls[answered].answer()
+
+    assert changes
+    assert changes[-1] is False
 
 
 def test_a_response_that_waits_for_another_counts_as_its_request_did(stream, server, ask, monkeypatch):
