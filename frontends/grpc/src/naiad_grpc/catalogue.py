@@ -8,6 +8,7 @@ from naiad_grpc.inference import make_inference
 from naiad_grpc.keyed_calls import keyed
 from naiad_grpc.messages import SERVICE
 from naiad_grpc.service.health import HealthRpcs
+from naiad_grpc.service.message_limits import limited
 from naiad_grpc.service.metadata import MetadataRpcs
 from naiad_grpc.service.operations import Operation, StreamOperation, UnaryOperation
 from naiad_grpc.service.reflection import ReflectionRpcs
@@ -39,6 +40,7 @@ def operations(server: "ServerApi", stopping: asyncio.Event) -> list[Operation]:
     keys = api_keys_of(server)
     if keys is not None:
         others = [keyed(each, keys) for each in others]
+    others = [limited(each) for each in others]
     lines = lines_of(server)
     return [
         UnaryOperation(f"/{SERVICE}/ModelInfer", "inference", inference.infer, inference.begin),
