@@ -84,10 +84,11 @@ def rpc_error(error: BaseException, request_id: str = "") -> RpcError:
     """The status that an error ends an RPC with; the message starts with the request id if any.
 
     An unexpected error of ours becomes INTERNAL: its traceback goes to the log, never to the caller. The error loses
-    its traceback.
+    its traceback, and a long message is truncated.
     """
     if isinstance(error, RpcError):
         errors.drop_tracebacks(error)
+        error.message = _shortened(error.message)
         return error
     if isinstance(error, errors.NaiadError):
         code, message = code_of(error), _shortened(caller_message(str(error), request_id))

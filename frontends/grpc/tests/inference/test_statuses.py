@@ -1,6 +1,7 @@
 """What an error is over gRPC; the table of all frontends has the status code of each."""
 
 import inspect
+from functools import partial
 
 import grpc
 import pytest
@@ -50,9 +51,10 @@ def test_a_message_that_is_no_unicode_can_still_be_sent():
     assert rpc_error(errors.NotFoundError("model '\udc80'")).message == "model '?'"
 
 
+@pytest.mark.parametrize("error", [errors.UnknownError, partial(RpcError, Code.NOT_FOUND)], ids=["error", "status"])
 @pytest.mark.parametrize("character", ["x", "%", "é", "\n"])
-def test_a_message_is_cut_to_what_a_header_can_carry(character):
-    message = rpc_error(errors.UnknownError(character * 10_000)).message
+def test_a_message_is_cut_to_what_a_header_can_carry(character, error):
+    message = rpc_error(error(character * 10_000)).message
 
     escaped = sum(1 if 32 <= byte < 127 and byte != 37 else 3 for byte in message.encode())
     assert message.endswith(" …")
