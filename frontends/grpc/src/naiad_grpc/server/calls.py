@@ -39,6 +39,7 @@ class Call(ABC):
         "_job",
         "_reader",
         "_received",
+        "_sending",
         "_timer",
         "api",
         "connection",
@@ -56,7 +57,8 @@ class Call(ABC):
         self._reader: MessageReader | None = None
         self._received = 0
         self._charged = 0
-        self._job: CodecJob[bytes] | None = None
+        self._job: CodecJob[bytes] | None = None  # decompresses a message of the request
+        self._sending: CodecJob[list[Buffer]] | None = None  # compresses one of the answer
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         if head.timeout is not None:
@@ -144,6 +146,9 @@ class Call(ABC):
         if self._job is not None:
             self._job.cancel()
             self._job = None
+        if self._sending is not None:
+            self._sending.cancel()
+            self._sending = None
         if self._charged:
             self.connection.context.budget.release(self._charged)
             self._charged = 0
@@ -210,10 +215,10 @@ class Call(ABC):
         if sum(map(len, message)) <= _COMPRESSED_INLINE:
             then(work())
         else:
-            self._job = context.threads.submit(work, partial(self._compressed, then), context.loop)  # type: ignore[arg-type]
+            self._sending = context.threads.submit(work, partial(self._compressed, then), context.loop)
 
     def _compressed(self, then: Callable[[list[Buffer]], None], message: list[Buffer] | BaseException) -> None:
-        self._job = None
+        self._sending = None
         if isinstance(message, BaseException):
             self.fail(rpc_error(message))
         elif not self.over:
