@@ -92,6 +92,34 @@ def test_streams_that_wait_for_the_same_window_take_turns(peer):
     assert min(sent(peer).values()) >= 65536
 
 
+def test_streams_take_turns_with_every_small_update_of_the_window(peer):
+    for stream, size in ((1, 300_000), (3, 300_000), (5, 100)):
+        peer.send(headers(stream, WHOLE), frame(WINDOW, 0, stream, number(1 << 20)))
+        peer.connection.respond(stream, b"", [bytes(size)], size, b"", 0.0)
+    peer.collect()
+    peer.answers.clear()
+
+    for _ in range(6):
+        peer.send(frame(WINDOW, 0, 0, number(16_384)))
+
+    assert sent(peer) == {1: 3 * 16_384 - 100, 3: 3 * 16_384, 5: 100}
+
+
+def test_a_stream_that_gets_its_turn_late_is_not_stalled(make_peer):
+    peer = make_peer(timeouts=Timeouts(stall=30)).greet()
+    for stream in (1, 3):
+        peer.send(headers(stream, WHOLE), frame(WINDOW, 0, stream, number(1 << 20)))
+        peer.connection.respond(stream, b"", [bytes(1 << 20)], 1 << 20, b"", 0.0)
+
+    for _ in range(10):
+        peer.now += 10
+        peer.send(frame(WINDOW, 0, 0, number(32_768)))
+        peer.connection.tick(peer.now)
+        peer.collect()
+
+    assert peer.errors() == []
+
+
 def test_frames_are_no_larger_than_the_client_takes(peer):
     peer.send(frame(SETTINGS_FRAME, 0, 0, setting(5, 20_000)), headers(1, WHOLE), frame(WINDOW, 0, 0, number(1 << 20)))
     peer.send(frame(WINDOW, 0, 1, number(1 << 20)))

@@ -167,12 +167,16 @@ class Outbox:
         while self.waiting and self.window > 0 and not self.held:
             before = self.window
             for stream in tuple(self.waiting.values()):
+                if self.window <= 0:
+                    break
                 if stream.window <= 0:
                     continue
                 if self._flush(stream, _ROUND):
                     del self.waiting[stream.id]
                     emptied.append(stream)
-                elif stream.stalled_at - stream.queued >= _LEAST_PROGRESS:
+                    continue
+                self.waiting[stream.id] = self.waiting.pop(stream.id)  # the next update is for those behind it
+                if stream.stalled_at - stream.queued >= _LEAST_PROGRESS:
                     stream.stalled_since, stream.stalled_at = now, stream.queued
             if self.window == before:
                 break
