@@ -177,6 +177,20 @@ def test_a_message_that_is_expected_gets_its_window_at_once(make_peer):
     assert grants(peer) == [(1, 49_000)]
 
 
+@pytest.mark.parametrize("before", [0, 30])
+def test_a_window_that_was_widened_for_a_message_is_the_usual_one_after_it(make_peer, before):
+    peer = make_peer(stream_window=1000).greet()
+    peer.send(headers(1), *(frame(DATA, 0, 1, bytes(10)) for _ in range(before)))
+
+    for _ in range(3):
+        peer.send(frame(DATA, 0, 1, bytes(100)))
+        peer.connection.expect(1, 20_000)
+        peer.send(frame(DATA, 0, 1, bytes(16_000)), frame(DATA, 0, 1, bytes(4000)))
+
+    assert peer.connection.streams[1].receive_window <= 1000
+    assert peer.errors() == []
+
+
 def test_data_waits_while_the_transport_is_full(peer):
     peer.send(headers(1, WHOLE))
     peer.connection.hold()

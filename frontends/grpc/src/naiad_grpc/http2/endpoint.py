@@ -151,7 +151,7 @@ class Endpoint:
         if missing > 0 and stream.state is State.OPEN:
             self.outbox.frames.append(window_update(stream_id, missing))
             stream.receive_window += missing
-            stream.unread = max(0, stream.unread - missing)
+            stream.unread -= missing
 
     def hold(self) -> None:
         """The transport has more than it can send: data waits in the queues of the streams."""

@@ -11,8 +11,9 @@ class Stream:
     """One stream: its state, its windows in both directions, and its queue of data.
 
     `window` is how much we may send, `receive_window` how much the client may; `unread` is what it has sent and we have
-    not granted again. `expected` is the rest of its content-length, -1 without one. `trailers` wait for the end of the
-    queue; `sent_all` says that they went out. `stalled_since` is when the queue last moved, and had `stalled_at` bytes.
+    not granted again, negative where we have granted more than that. `expected` is the rest of its content-length, -1
+    without one. `trailers` wait for the end of the queue; `sent_all` says that they went out. `stalled_since` is when
+    the queue last moved, and had `stalled_at` bytes.
     """
 
     __slots__ = (
