@@ -112,6 +112,38 @@ def message(content, flag=0):
     return bytes((flag,)) + len(content).to_bytes(4, "big") + content
 
 
+class Transport(asyncio.Transport):
+    """Keeps what is written, one entry for each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = []
+
+    def set_write_buffer_limits(self, high=None, low=None):
+        pass
+
+    def get_write_buffer_size(self):
+        return 0
+
+    def is_closing(self):
+        return False
+
+    def write(self, data):
+        self.written.append(bytes(data))
+
+    def writelines(self, list_of_data):
+        self.written.append(b"".join(list_of_data))
+
+    def can_write_eof(self):
+        return True
+
+    def write_eof(self):
+        pass
+
+    def abort(self):
+        pass
+
+
 class Client:
     """The library h2 as a client on a socket, call by call. `ended` has the streams that have ended."""
 

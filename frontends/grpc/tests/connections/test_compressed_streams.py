@@ -7,8 +7,7 @@ from naiad_grpc.server import protocol
 from naiad_grpc.service.operations import StreamOperation
 
 from ..http2.conftest import DATA, END_HEADERS, frame
-from .conftest import GREETING, Calls, begin, listening, message
-from .test_writes import Transport
+from .conftest import GREETING, Calls, Transport, begin, listening, message
 
 GZIP = (b"grpc-encoding", b"gzip"), (b"grpc-accept-encoding", b"gzip")
 

@@ -8,33 +8,7 @@ from naiad_grpc.server import protocol
 from naiad_grpc.service.operations import UnaryOperation
 
 from ..http2.conftest import DATA, END, END_HEADERS, frame
-from .conftest import GREETING, Calls, begin, listening, message
-
-
-class Transport(asyncio.Transport):
-    """Keeps what is written, one entry for each call."""
-
-    def __init__(self):
-        super().__init__()
-        self.written = []
-
-    def set_write_buffer_limits(self, high=None, low=None):
-        pass
-
-    def get_write_buffer_size(self):
-        return 0
-
-    def is_closing(self):
-        return False
-
-    def write(self, data):
-        self.written.append(bytes(data))
-
-    def writelines(self, list_of_data):
-        self.written.append(b"".join(list_of_data))
-
-    def abort(self):
-        pass
+from .conftest import GREETING, Calls, Transport, begin, listening, message
 
 
 class Begun(Calls):

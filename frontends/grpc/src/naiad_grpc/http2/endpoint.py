@@ -53,7 +53,8 @@ class Endpoint:
     """The streams of a connection, and the frames that are sent on them.
 
     Frames to be sent are in `outbox.frames`, for the owner of the connection to take. When `ended`, the connection must
-    be closed once they are sent.
+    be closed once they are sent. On a stream that has ended nothing is sent and granted: the event that says so may be
+    one of several that the owner has not acted on.
     """
 
     def __init__(self, limits: Limits, now: float) -> None:
@@ -83,7 +84,10 @@ class Endpoint:
         self, stream_id: int, head: bytes, content: Sequence[Buffer], size: int, trailers: bytes, now: float
     ) -> bool:
         """Send a whole response and end the stream. False if some of its data must wait; OutputSent comes then."""
-        stream = self.streams[stream_id]
+        try:
+            stream = self.streams[stream_id]
+        except KeyError:
+            return False
         self._timers.answered_at = self._now = now
         self._budgets.answered += 1 + size // DEFAULT_FRAME
         if not self.outbox.respond(stream, head, content, size, trailers, now):
@@ -98,18 +102,25 @@ class Endpoint:
 
     def send_head(self, stream_id: int, block: bytes, now: float) -> None:
         """Send the header block of a response."""
-        self._timers.answered_at = now
-        self.outbox.send_head(self.streams[stream_id], block)
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            self._timers.answered_at = now
+            self.outbox.send_head(stream, block)
 
     def send_data(self, stream_id: int, content: Sequence[Buffer], now: float) -> bool:
         """Send data of a response. False if some of it must wait; OutputSent comes then."""
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            return False
         self._timers.answered_at = now
         self._budgets.answered += 1 + sum(map(len, content)) // DEFAULT_FRAME
-        return self.outbox.send_data(self.streams[stream_id], content, now)
+        return self.outbox.send_data(stream, content, now)
 
     def send_trailers(self, stream_id: int, block: bytes, now: float) -> bool:
         """End a response with a trailer section, after its data. False if that must wait."""
-        stream = self.streams[stream_id]
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            return False
         self._timers.answered_at = now
         self._now = now
         self._budgets.answered += 1
@@ -139,10 +150,11 @@ class Endpoint:
 
     def resume(self, stream_id: int) -> None:
         """Grant the stream's window again."""
-        stream = self.streams[stream_id]
-        stream.paused = False
-        if stream.state is State.OPEN:
-            self._grant(stream)
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            stream.paused = False
+            if stream.state is State.OPEN:
+                self._grant(stream)
 
     def expect(self, stream_id: int, size: int) -> None:
         """Widen the window of a stream at once for `size` bytes that are going to be taken anyway."""
