@@ -69,8 +69,7 @@ class Flow:
 class AsgiCycle:
     """A request whose body is complete, and its response; `on_response` is called when the response is written.
 
-    `status` is that of the response, 0 before, `sent` the bytes of its body. Set `disconnected`, then `message_event`,
-    when the client is gone: nothing is written from then on.
+    `status` is that of the response, 0 before, `sent` the bytes of its body.
     """
 
     def __init__(
@@ -82,9 +81,9 @@ class AsgiCycle:
         keep_alive: bool,
         on_response: Callable[[], None],
     ) -> None:
-        self.disconnected = False
+        self._disconnected = False
         self.status = self.sent = 0
-        self.message_event = asyncio.Event()
+        self._message_event = asyncio.Event()
         self._scope = asgi_scope(message.head, transport)
         self._body: bytes | None = b"".join((message.front, message.rest)) if message.rest else bytes(message.front)
         self._transport = transport
@@ -108,15 +107,21 @@ class AsgiCycle:
         """The trace of a request that is traced, None for any other request."""
         return self._scope["state"].get(TRACE)
 
+    def disconnect(self) -> None:
+        """The client is gone or has its response: write nothing from now on, and let the application know."""
+        self._disconnected = True
+        self._message_event.set()
+
     async def run_asgi(self, application: ASGIApp) -> None:
         """Run the application; an exception of it is logged, and answered with 500 where nothing is written yet."""
         try:
             await application(self._scope, self._receive, self._send)
         except BaseException as error:  # noqa: BLE001 - whatever an application raises, its connection must end
-            _log.error("the ASGI application failed\n", exc_info=error)
+            if not (self._disconnected and isinstance(error, asyncio.CancelledError)):  # the server stops
+                _log.error("the ASGI application failed\n", exc_info=error)
             await self._fail()
         else:
-            if not (self._complete or self.disconnected):
+            if not (self._complete or self._disconnected):
                 _log.error("the ASGI application returned without a complete response")
                 await self._fail()
         finally:
@@ -134,17 +139,17 @@ class AsgiCycle:
 
     async def _receive(self) -> MutableMapping[str, Any]:
         body, self._body = self._body, None
-        if body is not None and not (self.disconnected or self._complete):
+        if body is not None and not (self._disconnected or self._complete):
             return {"type": "http.request", "body": body, "more_body": False}
-        while not (self.disconnected or self._complete):
-            await self.message_event.wait()
-            self.message_event.clear()
+        while not (self._disconnected or self._complete):
+            await self._message_event.wait()
+            self._message_event.clear()
         return {"type": "http.disconnect"}
 
     async def _send(self, message: MutableMapping[str, Any]) -> None:
-        if self._flow.write_paused and not self.disconnected:
+        if self._flow.write_paused and not self._disconnected:
             await self._flow.drained()
-        if self.disconnected:
+        if self._disconnected:
             return
         expected = "http.response.body" if self._started else "http.response.start"
         if self._complete or message["type"] != expected:
@@ -193,7 +198,7 @@ class AsgiCycle:
         if has_more:
             return
         self._complete = True
-        self.message_event.set()
+        self._message_event.set()
         if not self._keep_alive:
             self._transport.close()
         if self._on_response is not None:

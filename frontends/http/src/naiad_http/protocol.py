@@ -68,13 +68,17 @@ class HttpProtocol(Connection):
         super().resume_writing()
 
     def conclude(self) -> None:
-        """The grace period is nearly over: cancel the call in flight and answer 503."""
-        call, deliver = self._call, self._deliver
+        """The grace period is nearly over: cancel the request in flight and answer 503."""
+        call, deliver, cycle = self._call, self._deliver, self._cycle
+        error = ShuttingDownError("the server stopped before the model had answered; try again later")
         if call is not None and deliver is not None:
             call.cancel()
             if self._encoding is not None:
                 self._encoding.cancel()
-            deliver(ShuttingDownError("the server stopped before the model had answered; try again later"))
+            deliver(error)
+        elif cycle is not None and not cycle.status:
+            cycle.disconnect()
+            self._respond(error_response(error))
 
     def _start(self, message: Message) -> None:
         self._head = head = message.head
@@ -111,8 +115,7 @@ class HttpProtocol(Connection):
         if call is not None:
             call.cancel()
         if cycle is not None:
-            cycle.disconnected = True
-            cycle.message_event.set()
+            cycle.disconnect()
 
     # Requests to a model
 

@@ -34,11 +34,15 @@ class Transport:
         return {"sockname": ("::1", 8000, 0, 0), "peername": ("::1", 5, 0, 0)}.get(name)
 
 
-def run(application, method="GET", keep_alive=True):
-    """Run the application for one request with the body `body`; the transport, and how many responses were written."""
-    head = HttpHead(
+def head_of(method="GET", keep_alive=True):
+    return HttpHead(
         method, b"/p%20q", b"/p%20q", b"a=b", "1.1", (), 4, False, keep_alive, False, None, None, False, None
     )
+
+
+def run(application, method="GET", keep_alive=True):
+    """Run the application for one request with the body `body`; the transport, and how many responses were written."""
+    head = head_of(method, keep_alive)
     transport, responses = Transport(), []
 
     async def main():
@@ -156,3 +160,19 @@ def test_the_head_is_written_with_the_begin_of_the_body():
     transport, _ = run(answer(b"abc", headers=[(b"content-length", b"3")]))
 
     assert transport.writes == 1
+
+
+def test_an_application_that_is_cancelled_for_a_client_who_is_gone_is_no_failure(caplog):
+    async def main():
+        cycle = AsgiCycle(
+            Message(head_of(), b"", b""), Transport(), Flow(Transport()), [], keep_alive=True, on_response=lambda: None
+        )
+        task = asyncio.create_task(cycle.run_asgi(lambda *_: asyncio.Event().wait()))
+        await asyncio.sleep(0)
+        cycle.disconnect()
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(main())
+
+    assert caplog.text == ""

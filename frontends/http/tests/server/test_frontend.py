@@ -1,6 +1,7 @@
 """The frontend's life: where it listens, what it refuses to start with, and how it ends; on either event loop."""
 
 import asyncio
+import gzip
 import json
 import socket
 
@@ -17,8 +18,8 @@ BODY = b'{"inputs":[{"name":"X","datatype":"INT32","shape":[1],"data":[1]}]}'
 WAITING = BODY.replace(b'{"inputs"', b'{"parameters":{"wait":true},"inputs"')
 
 
-def post(body, path=b"/v2/models/mirror_int32/infer"):
-    return b"POST %b HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b" % (path, len(body), body)
+def post(body, path=b"/v2/models/mirror_int32/infer", more=b""):
+    return b"POST %b HTTP/1.1\r\nHost: h\r\n%bContent-Length: %d\r\n\r\n%b" % (path, more, len(body), body)
 
 
 @pytest.fixture
@@ -113,12 +114,22 @@ async def refused(port):
         await asyncio.sleep(0)
 
 
-def test_who_waits_for_what_takes_too_long_is_reported(run, make_server, mirror):
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        post(WAITING),
+        post(WAITING + b" " * 100_000),
+        post(gzip.compress(WAITING), more=b"Content-Encoding: gzip\r\n"),
+        post(b'{"X":[1],"wait":true}' + b" " * 100_000, b"/v2/models/mirror_int32/generate"),
+    ],
+    ids=["infer", "large infer", "compressed infer", "large generate"],
+)
+def test_who_waits_for_what_takes_too_long_is_reported(run, make_server, mirror, request_bytes, caplog):
     async def main():
         server = make_server(**{"exit-timeout-secs": 0.2})
         await server.start()
         reader, writer = await open_to(server)
-        writer.write(post(WAITING))
+        writer.write(request_bytes)
         await asyncio.to_thread(mirror.backend.gate.entered.wait, 20)
         await frontend_of(server).stop(0.05)
         rest = await reader.read()
@@ -130,6 +141,7 @@ def test_who_waits_for_what_takes_too_long_is_reported(run, make_server, mirror)
     head, _, body = run(main()).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 503 ")
     assert "the server stopped" in json.loads(body)["error"]
+    assert "ASGI application" not in caplog.text
 
 
 def test_health_checks_are_reported_that_the_server_is_about_to_end(run, make_server, mirror):
