@@ -28,7 +28,6 @@ MOST_OPEN, MOST_OPEN_BYTES = 1024, 64 << 20
 _EARLY = 0.01
 """How many seconds early the timer of an event loop may end a request at its deadline."""
 
-
 EncodeLarge = Callable[[Response, ResponseForm, Callable[[Message | BaseException], None]], None]
 """Encodes a response on a thread, and calls back on the event loop with its message or the error."""
 
@@ -189,8 +188,8 @@ class InferStream:
             call.cancel()
             return
         stream_request.call = call
-        if self._ready.slow and stream_request.decoupled:
-            call.pause()
+        if self._ready.slow or stream_request.behind is not None:
+            stream_request.pause()
 
     def _deliver_response(self, stream_request: StreamRequest, response: Response) -> None:
         try:
@@ -200,6 +199,7 @@ class InferStream:
                 message = self._encoder.encode_part(response, stream_request.form)
         except TakesLong:
             stream_request.behind = deque()
+            stream_request.pause()
             self._encode_large(response, stream_request.form, partial(self._deliver_large, stream_request, response))
         except Exception as error:  # noqa: BLE001 - the caller must get a response whatever a model put into its outputs
             self._deliver_error(stream_request, error, response.version, response.final)
@@ -226,6 +226,8 @@ class InferStream:
             self._deliver_encoded(stream_request, response, message)
         for outcome in behind or ():
             self.deliver(stream_request, outcome)
+        if not self._ready.slow:
+            stream_request.resume()
 
     def _deliver_error(self, stream_request: StreamRequest, error: BaseException, version: int, final: bool) -> None:
         request = stream_request.request
@@ -294,15 +296,13 @@ class InferStream:
         self._ready.put(stream_request, message)
         if self._ready.slow and not was_slow:
             for each in self._open:
-                if each.decoupled and each.call is not None:
-                    each.call.pause()
+                each.pause()
         self._on_ready()
 
     def _resume_models(self) -> None:
         """Resume the models: the reader has caught up."""
         for stream_request in list(self._open):
-            if stream_request.decoupled and stream_request.call is not None:
-                stream_request.call.resume()
+            stream_request.resume()
         self._on_room()
 
     def _close(self, stream_request: StreamRequest) -> None:

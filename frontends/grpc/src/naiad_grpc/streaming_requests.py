@@ -86,6 +86,16 @@ class StreamRequest:
         """Take an outcome of the request."""
         self._on_outcome(self, outcome)
 
+    def pause(self) -> None:
+        """Hold the model back, if it streams."""
+        if self.decoupled and self.call is not None:
+            self.call.pause()
+
+    def resume(self) -> None:
+        """Let the model continue, unless a response is being encoded."""
+        if self.decoupled and self.call is not None and self.behind is None:
+            self.call.resume()
+
     def queued(self, size: int) -> None:
         """A response of the request was queued, which has so many bytes."""
         self._unsent += 1
