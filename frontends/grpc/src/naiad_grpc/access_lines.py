@@ -295,8 +295,8 @@ class LoggedStreamRequest(StreamRequest):
         super().failed(error)
 
     def drop(self) -> None:
-        """Cancel the request and forget its responses."""
-        if self._status == _OK:
+        """Cancel the request, unless it has all its responses, and forget those that are queued."""
+        if self._status == _OK and not self._over:
             self._status = self._line.cancellation()
         super().drop()
 

@@ -230,7 +230,9 @@ class _LoggedInfer(Line):
             _end_trace(request, answer)
 
     def _send(self, outcome: Response | Exception, answer: RpcResult) -> None:
-        """Send a response that was encoded on a thread, and log it."""
+        """Send a response that was encoded on a thread, and log it, unless the call was cancelled meanwhile."""
+        if self.over:
+            return
         self._answered(answer)
         self.answered(outcome, answer)
         if self.request is not None:

@@ -121,11 +121,14 @@ class StreamRequest:
         self._end_trace()
 
     def drop(self) -> None:
-        """Cancel the request and forget its responses."""
+        """Cancel the request, unless it has all its responses, and forget those that are queued."""
         if self.call is not None:
             self.call.cancel()
         self._unsent = 0
-        self.end()
+        if self._over:
+            self._end_trace()
+        else:
+            self.end()
 
     def _end_trace(self) -> None:
         if self._over and not self._unsent and self.request.trace is not None:
