@@ -163,8 +163,9 @@ class Inference:
             return rpc_error(outcome, request.id)
         try:
             if outcome.parameters and EXPLAIN in outcome.parameters:
-                return encoded_twice(outcome, partial(encoder.encode, outcome, form))
-            message = encoder.encode(outcome, form)
+                message = encoded_twice(outcome, partial(encoder.encode, outcome, form))
+            else:
+                message = encoder.encode(outcome, form)
             size = total_size(message)
             return message if size <= self._most else too_long(size, self._most, request.id)
         except TakesLong:

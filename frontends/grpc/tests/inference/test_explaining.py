@@ -3,10 +3,13 @@
 import asyncio
 import json
 
+import pytest
+
 from naiad.types import Response
 from naiad_grpc.inference import make_inference
 from naiad_grpc.inference_intake import ExplainedContext
 from naiad_grpc.messages import message_class
+from naiad_grpc.statuses import Code, RpcError
 
 from .teller import taken
 
@@ -50,6 +53,15 @@ def test_the_encoding_is_reported_in_the_answer(inference, server, ask, context)
 
     explanation = json.loads(response.parameters["naiad_explain"].string_param)
     assert explanation["answered"] == 10.0 < explanation["encoded"]
+
+
+def test_an_answer_with_an_explanation_may_be_no_longer_than_others(make_server, ask, context):
+    server = make_server(**{"grpc-max-response-size": 10})
+
+    with pytest.raises(RpcError, match="--grpc-max-response-size") as refused:
+        infer(make_inference(server), ask(), context(), server, {"naiad_explain": EXPLANATION})
+
+    assert refused.value.code is Code.RESOURCE_EXHAUSTED
 
 
 def test_a_stream_of_such_a_caller_asks_for_all_its_requests(inference, server, ask, context):
