@@ -95,7 +95,7 @@ class AsgiCycle:
         self._head = b""  # of the response, until it is written with the begin of the body
         self._complete = False
         self._chunked = False
-        self._remaining = 0  # bytes of the body by the response's Content-Length
+        self._remaining: int | None = 0  # bytes of the body by its Content-Length; None: until the connection ends
 
     @property
     def call(self) -> Any:
@@ -172,11 +172,14 @@ class AsgiCycle:
             elif name == b"connection" and b"close" in (token.strip() for token in value.lower().split(b",")):
                 self._keep_alive, closes = False, True
             content += [name, b": ", value, b"\r\n"]
+        if not (has_length or self._chunked or self._scope["method"] == "HEAD" or status in _WITHOUT_BODY):
+            if self._scope["http_version"] == "1.0":  # which has no chunks (RFC 9112, section 6.1)
+                self._remaining, self._keep_alive = None, False
+            else:
+                self._chunked = True
+                content.append(b"transfer-encoding: chunked\r\n")
         if not (self._keep_alive or closes):
             content.append(b"connection: close\r\n")
-        if not (has_length or self._chunked or self._scope["method"] == "HEAD" or status in _WITHOUT_BODY):
-            self._chunked = True
-            content.append(b"transfer-encoding: chunked\r\n")
         self._started, self.status = True, status
         self._head = b"".join((*content, b"\r\n"))
 
@@ -188,9 +191,10 @@ class AsgiCycle:
             content += (b"%x\r\n" % len(body), body, b"\r\n") if body else ()
             content += () if has_more else (b"0\r\n\r\n",)
         else:
-            self._remaining -= len(body)
-            if self._remaining < 0 or (self._remaining and not has_more):
-                raise RuntimeError("the response's body is not as long as its Content-Length")
+            if self._remaining is not None:
+                self._remaining -= len(body)
+                if self._remaining < 0 or (self._remaining and not has_more):
+                    raise RuntimeError("the response's body is not as long as its Content-Length")
             content.append(body)
         self.sent += len(body)
         self._head = b""

@@ -34,15 +34,15 @@ class Transport:
         return {"sockname": ("::1", 8000, 0, 0), "peername": ("::1", 5, 0, 0)}.get(name)
 
 
-def head_of(method="GET", keep_alive=True):
+def head_of(method="GET", keep_alive=True, version="1.1"):
     return HttpHead(
-        method, b"/p%20q", b"/p%20q", b"a=b", "1.1", (), 4, False, keep_alive, False, None, None, False, None
+        method, b"/p%20q", b"/p%20q", b"a=b", version, (), 4, False, keep_alive, False, None, None, False, None
     )
 
 
-def run(application, method="GET", keep_alive=True):
+def run(application, method="GET", keep_alive=True, version="1.1"):
     """Run the application for one request with the body `body`; the transport, and how many responses were written."""
-    head = head_of(method, keep_alive)
+    head = head_of(method, keep_alive, version)
     transport, responses = Transport(), []
 
     async def main():
@@ -111,6 +111,13 @@ def test_a_response_is_written_as_http(application, content):
     transport, responses = run(application)
 
     assert (transport.content, transport.closed, responses) == (content, False, 1)
+
+
+def test_a_body_of_unknown_length_ends_with_the_connection_of_http_1_0():
+    transport, responses = run(answer(b"ab", b"", b"c"), version="1.0")
+
+    assert transport.content == b"HTTP/1.1 200 OK\r\ndate: today\r\nconnection: close\r\n\r\nabc"
+    assert (transport.closed, responses) == (True, 1)
 
 
 def test_a_response_to_head_has_no_body():
