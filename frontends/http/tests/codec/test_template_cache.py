@@ -76,6 +76,16 @@ def test_what_is_no_id_is_refused_after_one_that_was(wrong):
         sent.text(text.replace(b"5", wrong, 1))
 
 
+@pytest.mark.parametrize("further", [{}, {"parameters": {"sequence_id": 5}}])
+def test_a_text_without_its_first_brace_is_refused_after_one_with_an_id(further):
+    sent = Sent()
+    text = orjson.dumps({"id": "1", **further, "inputs": [BINARY]})
+    sent.text(text)
+
+    with pytest.raises(InvalidArgumentError):
+        sent.text(text.removeprefix(b'{"id":"1",'))
+
+
 @pytest.mark.parametrize("first", [0, 5])
 def test_a_parameter_of_that_name_elsewhere_is_no_sequence(first):
     sent = Sent()
@@ -123,7 +133,7 @@ def test_texts_with_an_empty_id_do_not_lend_it_to_others():
 
     assert [request.id for request in requests] == ["", "a", "", "b", "", "", "a", "", "b", ""]
     assert [request.inputs["X"].array.item() for request in requests] == list(range(10))
-    assert sent.cached == 2
+    assert sent.cached == 1
 
 
 @pytest.mark.parametrize("text", [b'{"id":"",%s"inputs":[]}', b'{%s"inputs":[]}'])

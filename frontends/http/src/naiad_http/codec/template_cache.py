@@ -43,48 +43,45 @@ class TemplateCache:
         if identified is not None:
             return identified
         leading_id = _LEADING_ID.match(front)
-        key = front if leading_id is None else front[leading_id.end() :]
-        text = key if leading_id is None else b"{" + key
-        template, correlation_id = self._of_key(key, text, model)
+        text = front if leading_id is None else b"{" + front[leading_id.end() :]
+        template, correlation_id = self._of_text(text, model)
         # of two ids the later counts, as for any other duplicate key
         request_id = template.id if leading_id is None or template.id else leading_id[1].decode("ascii")
         identified = template, request_id, correlation_id
-        if not request_id and self._whole.get(key) is template:
+        if not request_id and self._whole.get(text) is template:
             _keep(self._without_id, front, identified)
         return identified
 
-    def _of_key(self, key: bytes, text: bytes, model: str) -> tuple[RequestTemplate, int | str]:
-        if _SEQUENCE in key and len(key) <= LONGEST:
-            hole = _SEQUENCE_ID.search(key)
+    def _of_text(self, text: bytes, model: str) -> tuple[RequestTemplate, int | str]:
+        if _SEQUENCE in text and len(text) <= LONGEST:
+            hole = _SEQUENCE_ID.search(text)
             if hole is not None:
-                return self._of_sequence(key, hole, text, model)
-        template = self._whole.get(key)
+                return self._of_sequence(text, hole, model)
+        template = self._whole.get(text)
         if template is None:
             template = self._read(text, model)
             if not template.tensors:
-                _keep(self._whole, key, template)
+                _keep(self._whole, text, template)
         return template, template.parameters.correlation_id
 
-    def _of_sequence(
-        self, key: bytes, hole: re.Match[bytes], text: bytes, model: str
-    ) -> tuple[RequestTemplate, int | str]:
+    def _of_sequence(self, text: bytes, hole: re.Match[bytes], model: str) -> tuple[RequestTemplate, int | str]:
         number = hole[1]
         correlation_id: int | str = int(number) if number is not None else hole[2].decode("ascii")
-        opened = key[: hole.start()] + (b"#" if number is not None else b"$") + key[hole.end() :]
+        opened = text[: hole.start()] + (b"#" if number is not None else b"$") + text[hole.end() :]
         template = self._open.get(opened)
         if template is not None:
             return template, correlation_id
         template = self._read(text, model)
         parsed = template.parameters.correlation_id
         is_same = (parsed, type(parsed)) == (correlation_id, type(correlation_id))
-        if correlation_id and is_same and _occurs_once(key) and not template.tensors:
+        if correlation_id and is_same and _occurs_once(text) and not template.tensors:
             _keep(self._open, opened, template)
         return template, parsed
 
 
-def _occurs_once(key: bytes) -> bool:
+def _occurs_once(text: bytes) -> bool:
     """Whether the text has the key of the correlation id once, and no escape that could spell it again."""
-    return key.count(_SEQUENCE) == 1 and b"\\" not in key
+    return text.count(_SEQUENCE) == 1 and b"\\" not in text
 
 
 def _keep(templates: dict[bytes, _T], key: bytes, template: _T) -> None:
