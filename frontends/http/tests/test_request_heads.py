@@ -174,6 +174,8 @@ def test_the_caller_s_position_in_a_trace_is_read():
     [
         ({b"x-api-key": b"key", b"authorization": b"Bearer own"}, {"authorization": "Bearer own"}),
         ({b"Authorization": b"bearer key", b"x-user": b"ada"}, {"x-user": "ada"}),
+        ({b"Authorization": b"bearer key", b"X-Api-Key": b"key"}, {}),
+        ({b"X-Api-Key": b" key", b"Authorization": b"Bearer key "}, {}),
         ({b"Authorization": b"Basic own", b"X-Api-Key": b"key"}, {"Authorization": "Basic own"}),
     ],
 )

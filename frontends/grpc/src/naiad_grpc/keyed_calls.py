@@ -12,7 +12,7 @@ from naiad_grpc.codec import ResponseForm
 from naiad_grpc.inference_intake import CallContext, Caller, Decoded, Intake
 from naiad_grpc.named_models import NamedModel, named_model
 from naiad_grpc.service.operations import Operation, UnaryOperation
-from naiad_kit.frontends.api_keys import ApiKeys, api_keys_of, credential_header, credential_of
+from naiad_kit.frontends.api_keys import ApiKeys, api_keys_of, credential_headers, credential_of
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.forwarding import HeaderForwarding
 
@@ -51,8 +51,8 @@ class KeyedIntake(Intake):
 
     def _to_forward(self, texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """All metadata but that with the API key of the caller."""
-        secret = credential_header((key.encode(), value.encode()) for key, value in texts).decode()
-        return [(key, value) for key, value in texts if key != secret]
+        secret = credential_headers((key.encode(), value.encode()) for key, value in texts)
+        return [(key, value) for key, value in texts if key.encode() not in secret]
 
     def read(self, message: bytes, caller: Caller, decoded: Decoded | None = None) -> tuple[Request, ResponseForm]:
         """As in Intake. Raises RpcError too, for a model that the caller's key is not for."""

@@ -15,6 +15,7 @@ from naiad_kit.frontends.forwarding import HeaderForwarding
     ("metadata", "forwarded"),
     [
         ([("x-api-key", "key"), ("authorization", "Bearer own")], {"authorization": "Bearer own"}),
+        ([("x-api-key", "key"), ("authorization", "Bearer key")], {}),
         ([("authorization", "Bearer key"), ("x-user", "ada"), ("x-bin", b"")], {"x-user": "ada"}),
     ],
 )

@@ -60,9 +60,9 @@ class RequestHeadReader:
         """The headers that become parameters. Heads are cached, so most requests do not come here."""
         parameters: dict[str, str] = {}
         if self._forward.active:
-            secret = self._restrictions.credential_header(headers)
+            secret = self._restrictions.credential_headers(headers)
             parameters = self._forward.of(
-                (name.decode("latin-1"), _text(value)) for name, value in headers if name.lower() != secret
+                (name.decode("latin-1"), _text(value)) for name, value in headers if name.lower() not in secret
             )
         explain = lowered.get(EXPLAIN_HEADER.encode(), b"").decode("latin-1").strip()
         if requests_stage(explain):

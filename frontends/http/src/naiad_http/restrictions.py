@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from naiad_http.statuses import HttpError
-from naiad_kit.frontends.api_keys import ApiKeys, credential_header, credential_of
+from naiad_kit.frontends.api_keys import ApiKeys, credential_headers, credential_of
 from naiad_kit.frontends.restrictions import RestrictedApis
 
 
@@ -30,8 +30,8 @@ class Restrictions:
         if required:
             raise HttpError(403, f"This API is restricted, expecting header '{required}'")
 
-    def credential_header(self, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
-        """The name in lower case of the header with the caller's API key, b"" for none or without API keys."""
+    def credential_headers(self, headers: Sequence[tuple[bytes, bytes]]) -> set[bytes]:
+        """The names in lower case of the headers with the caller's API key; none without API keys."""
         if self._keys is None:
-            return b""
-        return credential_header((name.lower(), value) for name, value in headers)
+            return set()
+        return credential_headers((name.lower(), value) for name, value in headers)

@@ -5,7 +5,7 @@ import hmac
 import logging
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -149,24 +149,26 @@ def api_keys_of(server: ServerApi) -> ApiKeys | None:
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The SHA-256 of the key that a caller presents, b"" for none. The names in `headers` are in lower case."""
-    _, key = _presented(headers)
-    return b"" if key is None else sha256(key).digest()
+    for _, key in _presented(headers):
+        return sha256(key).digest()
+    return b""
 
 
-def credential_header(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The name of the header in which a caller presents its key, b"" for none: it is no business of models."""
-    return _presented(headers)[0]
+def credential_headers(headers: Iterable[tuple[bytes, bytes]]) -> set[bytes]:
+    """The names of the headers in which a caller presents its key, in one or both: it is not for models."""
+    presented = list(_presented(headers))
+    return {name for name, key in presented if key == presented[0][1]}
 
 
-def _presented(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes | None]:
+def _presented(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """What a caller presents as a key, with the name of its header; the first one counts."""
     for name, value in headers:
         if name == b"x-api-key":
-            return name, value.strip()
-        if name == b"authorization":
+            yield name, value.strip()
+        elif name == b"authorization":
             scheme, _, key = value.strip().partition(b" ")
             if scheme.lower() == b"bearer" and key.strip():
-                return name, key.strip()
-    return b"", None
+                yield name, key.strip()
 
 
 def read_key_file(path: str) -> KeyFile:
