@@ -197,8 +197,7 @@ def _image(content: bytes, entry: Mapping[str, Any], declared: TensorMetadata) -
     height, width, scale = entry.get("height"), entry.get("width"), entry.get("scale", SCALES[0])
     if form is None:
         raise InvalidArgumentError(f"input '{declared.name}' of shape {list(declared.shape)} is not an image")
-    sizes = isinstance(height, int) and isinstance(width, int) and height > 0 and width > 0
-    if not sizes or len(content) != height * width * 3:
+    if not (isinstance(height, int) and isinstance(width, int) and height > 0) or len(content) != height * width * 3:
         raise InvalidArgumentError(f"the image of input '{declared.name}' needs 3 bytes for each of its pixels")
     if scale not in SCALES:
         raise InvalidArgumentError(f"the scale of an image is one of {', '.join(SCALES)}, not {scale!r:.40}")
