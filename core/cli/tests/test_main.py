@@ -117,7 +117,7 @@ def test_check_warns_of_what_serve_would_warn_of(
     main(["check", str(tmp_path), "--host-policy=numa,node=1"])
 
     variable, option, *_ = capsys.readouterr().err.splitlines()
-    assert variable.startswith("warning: the variable NAIAD_HTP_PORT of the environment is not an option")
+    assert variable.startswith("warning: the variable NAIAD_HTP_PORT")
     assert option.startswith("warning: --host-policy has no effect")
 
 
