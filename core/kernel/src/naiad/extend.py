@@ -185,7 +185,7 @@ class WorkerHost(Protocol[ItemT]):
 
 
 class Worker(Protocol[ItemT]):
-    """Runs one instance: makes it, executes its batches in order and closes it, all on one thread.
+    """Runs one instance: makes it, executes its batches in order and closes it, on one thread or on the event loop.
 
     `started` has the instance or its error; `ended` is set when the worker is over. `executing` are the batches that it
     has not handed back; each goes back to the host exactly once, by `done` or `died`. Every method is for the event
