@@ -162,18 +162,18 @@ def _json_outputs(model: str, version: int, layout: ArrayLayout) -> bytes:
     return _plain_opening(model, version).replace(b"%", b"%%") + b",".join(outputs) + b"]}"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _binary_output(name: str, datatype: str, shape: tuple[int, ...], size: int) -> bytes:
     opening = _json_output(name, datatype, shape).removesuffix(b'"data":')
     return opening + b'"parameters":{"binary_data_size":%d}},' % size
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _shared_output(name: str, datatype: str, shape: tuple[int, ...]) -> bytes:
     return _json_output(name, datatype, shape).removesuffix(b',"data":') + b"},"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _json_output(name: str, datatype: str, shape: tuple[int, ...]) -> bytes:
     return b'{"name":%b,"datatype":"%b","shape":%b,"data":' % (
         orjson.dumps(name),

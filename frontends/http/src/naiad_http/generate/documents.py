@@ -66,6 +66,6 @@ def _model_text(name: str, version: int) -> bytes:
     return b",".join([_key(key) + value for key, value in _model_members(name, version).items()])
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _key(name: str) -> bytes:
     return orjson.dumps(name) + b":"
