@@ -62,6 +62,14 @@ def write(tmp_path: Path) -> Write:
     return writes_into(tmp_path / "models")
 
 
+def until(check: Callable[[], object], seconds: float = 20.0) -> None:
+    """Return when the check says yes."""
+    end = monotonic() + seconds
+    while not check():
+        assert monotonic() < end
+        sleep(0.02)
+
+
 def children() -> list[int]:
     """The processes that this one has started, those that ended and were not waited for included."""
     own: set[int] = set()

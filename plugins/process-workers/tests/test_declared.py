@@ -1,6 +1,7 @@
 """Isolation that a model's own file asks for, and processes that hold all instances of a model."""
 
 import os
+import textwrap
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from naiad.errors import NaiadError, WorkerDiedError
 from naiad_custom import FP32, Array, model
 from naiad_testing import serve
 
-from .conftest import Serve, Write
+from .conftest import Serve, Write, until
 
 ONE = np.ones(4, np.float32)
 DECLARED = """
@@ -157,3 +158,82 @@ def test_a_stream_of_a_shared_process_is_cancelled(write: Write, served: Serve) 
         while not (folder / "1" / "model.py.over").exists():
             assert time.monotonic() < until
             time.sleep(0.02)
+
+
+INITIALIZES = """
+    import os, threading, time
+    import numpy as np
+    import triton_python_backend_utils as pb_utils
+
+    second_fails = threading.Event()
+
+    class TritonPythonModel:
+        def initialize(self, args):
+            is_second = args["model_instance_name"].endswith("_1")
+            INITIALIZE
+
+        def execute(self, requests):
+            (request,) = requests
+            x = pb_utils.get_input_tensor_by_name(request, "X").as_numpy()
+            if x[0, 0] == 7:
+                os._exit(3)
+            time.sleep(0.05)
+            y = np.array([[os.getpid(), threading.get_native_id()]], np.float32)
+            return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", y)])]
+"""
+
+
+def initializes(code: str) -> str:
+    return INITIALIZES.replace("INITIALIZE", textwrap.indent(textwrap.dedent(code), " " * 12).strip())
+
+
+def test_an_instance_that_fails_to_initialise_says_why_while_another_one_initialises(
+    write: Write, served: Serve
+) -> None:
+    code = """
+        if is_second:
+            second_fails.set()
+            raise ValueError("no second")
+        second_fails.wait()
+        while [each.name[:14] for each in threading.enumerate()].count("naiad-instance") > 1:
+            time.sleep(0.01)
+    """
+    model = write("m", initializes(code), TWO, isolation="model")
+
+    with pytest.raises(NaiadError, match="ValueError: no second"), served(model):
+        pass
+
+
+def test_an_instance_that_fails_to_initialise_leaves_the_others_of_its_process(write: Write, served: Serve) -> None:
+    code = """
+        if is_second and os.path.exists(__file__ + ".broken"):
+            with open(__file__ + ".broken", "a") as file:
+                file.write("x")
+            raise ValueError("not yet")
+    """
+    model = write("m", initializes(code), TWO, isolation="model")
+    broken = model / "1" / "model.py.broken"
+    one, bad = np.ones((1, 2), np.float32), np.full((1, 2), 7, np.float32)
+
+    def threads() -> set[int]:
+        """The threads that answer; all of them in the process that was there before."""
+        answers = [each["Y"][0].tolist() for each in client.infer_all(*[{"X": one}] * 4)]
+        assert {process for process, _ in answers} == {before}
+        return {thread for _, thread in answers}
+
+    def descriptors() -> int:
+        return len(list(Path(f"/proc/{before}/fd").iterdir()))
+
+    with served(model) as client:
+        broken.touch()
+        with pytest.raises(WorkerDiedError):
+            client.infer(X=bad)
+        until(lambda: broken.stat().st_size)
+        before = int(client.infer(X=one)["Y"][0, 0])
+        opened = descriptors()
+        until(lambda: broken.stat().st_size > 4)
+
+        assert len(threads()) == 1
+        until(lambda: descriptors() <= opened)
+        broken.unlink()
+        until(lambda: len(threads()) == 2)

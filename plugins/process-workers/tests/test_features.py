@@ -1,8 +1,6 @@
 """What models do besides answering: streams, calls, metrics, sequences, health; all of it from their own process."""
 
 import gc
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from naiad.errors import ModelFailedError, NaiadError
 from naiad.metrics import Metrics
 from naiad_testing import Client
 
-from .conftest import TENSORS, Serve, Write
+from .conftest import TENSORS, Serve, Write, until
 
 ONE = np.ones(4, np.float32)
 DECOUPLED = """
@@ -39,14 +37,6 @@ REPEAT = """
                     sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("Y", y)]))
                 sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 """
-
-
-def until(check: Callable[[], object], seconds: float = 20.0) -> None:
-    """Return when the check says yes."""
-    end = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_decoupled_model_sends_many_responses(write: Write, served: Serve) -> None:

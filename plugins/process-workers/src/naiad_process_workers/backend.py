@@ -203,7 +203,7 @@ class SharingModel(IsolatedModel):
         try:
             members, process.memory_usage = process.step(Kind.INSTANTIATE, *self._described(placement), work=work)
         except BaseException:
-            work.close()
+            process.detach(work)  # to close the link alone would end the process, and with it the other instances
             raise
         self._serves(process, None)
         return ProcessInstance(placement.name, process, work, index, self._outputs, *members)

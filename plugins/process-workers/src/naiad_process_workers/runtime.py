@@ -89,6 +89,12 @@ class Runtime:
         except BaseException as error:  # noqa: BLE001 - a model that wants to end the process does
             _die(executor.work, error)
 
+    def _serve_attached(self, index: int, executor: Executor) -> None:
+        """Read a further work link until its CLOSE, and close it."""
+        self._serve(executor)
+        del self._executors[index]
+        executor.work.close()
+
     def _leave_links(self, log: RemoteLog) -> None:
         """In the child of a fork: the links are those of this process alone, which the server could not see end."""
         logging.getLogger().removeHandler(log)
@@ -176,7 +182,7 @@ class Runtime:
             work = socket.socket(fileno=self._control.claim(descriptor))
             executor = Executor(Connection(work, self._memory), self._executions, _die)
             self._executors[frame.number] = executor
-            self._start(f"naiad-instance-{frame.number}", self._serve, executor)
+            self._start(f"naiad-instance-{frame.number}", self._serve_attached, frame.number, executor)
 
     def _start(self, name: str, target: Callable[..., None], *arguments: Any) -> None:
         threading.Thread(target=target, args=arguments, name=name, daemon=True).start()
