@@ -1,6 +1,8 @@
 """Isolation that a model's own file asks for, and processes that hold all instances of a model."""
 
 import os
+import shutil
+import subprocess
 import textwrap
 import time
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 from naiad.errors import NaiadError, WorkerDiedError
 from naiad_custom import FP32, Array, model
+from naiad_custom.include import include_dir
 from naiad_testing import serve
 
 from .conftest import Serve, Write, until
@@ -237,3 +240,76 @@ def test_an_instance_that_fails_to_initialise_leaves_the_others_of_its_process(w
         until(lambda: descriptors() <= opened)
         broken.unlink()
         until(lambda: len(threads()) == 2)
+
+
+LIBRARY = """
+    #include <pthread.h>
+    #include <stdlib.h>
+    #include <time.h>
+    #include "naiad_custom.h"
+
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+    static int initialising, made, met;
+
+    int naiad_initialize(const naiad_setup *setup, void **instance) {
+      struct timespec until;
+      (void)setup, (void)instance;
+      clock_gettime(CLOCK_REALTIME, &until);
+      until.tv_sec += 1;
+      pthread_mutex_lock(&lock);
+      met |= ++initialising > 1;
+      pthread_cond_broadcast(&changed);
+      while (!made && !met && pthread_cond_timedwait(&changed, &lock, &until) == 0) continue;
+      --initialising;
+      ++made;
+      pthread_mutex_unlock(&lock);
+      return 0;
+    }
+
+    /* Y is whether two instances have been initialised at the same time, and how many there are. */
+    int naiad_execute(void *instance, naiad_batch *batch) {
+      const naiad_tensor *x = naiad_input(&batch->requests[0], "X");
+      float *y = (float *)naiad_output(batch, 0, "Y", "FP32", x->dims, x->ndims, x->byte_size);
+      (void)instance;
+      if (*(const float *)x->content == 7) abort();
+      y[0] = (float)met;
+      y[1] = (float)made;
+      return 0;
+    }
+
+    void naiad_finalize(void *instance) { (void)instance; }
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="this machine has no compiler 'cc'")
+def test_instances_of_a_library_are_initialised_one_after_the_other(tmp_path: Path, served: Serve) -> None:
+    folder = tmp_path / "models" / "m"
+    (folder / "1").mkdir(parents=True)
+    (tmp_path / "library.c").write_text(textwrap.dedent(LIBRARY))
+    options = [
+        "-D_POSIX_C_SOURCE=200809L",
+        "-fPIC",
+        "-shared",
+        f"-I{include_dir()}",
+        "-o",
+        folder / "1" / "libcustom.so",
+    ]
+    subprocess.run(["cc", tmp_path / "library.c", *options], check=True)
+    isolation = 'parameters { key: "isolation" value { string_value: "model" } }'
+    (folder / "config.pbtxt").write_text(f'backend: "custom" {TWO} {isolation}')
+    one, bad = np.ones((1, 2), np.float32), np.full((1, 2), 7, np.float32)
+
+    def seen() -> list[float]:
+        try:
+            answer: list[float] = client.infer(X=one)["Y"][0].tolist()
+        except NaiadError:
+            return []
+        return answer
+
+    with served(folder) as client:
+        assert seen() == [0, 2]
+        with pytest.raises(WorkerDiedError):
+            client.infer(X=bad)
+        until(lambda: seen() in ([0, 2], [1, 2]))
+        assert seen() == [0, 2]

@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from itertools import count
 from typing import Any
@@ -30,7 +31,7 @@ class IsolatedTraits(BackendTraits):
 
     @classmethod
     def of(cls, traits: BackendTraits, isolation: str) -> "IsolatedTraits":
-        """Those of a backend, whose models load in parallel now."""
+        """Those of a backend, for whose models `instantiate` may be called concurrently now."""
         values = {field.name: getattr(traits, field.name) for field in fields(BackendTraits)}
         return cls(**{**values, "loads_in_parallel": True}, isolation=isolation)
 
@@ -44,6 +45,7 @@ class IsolatedBackend:
     def __init__(self, backend: Backend, settings_of: SettingsOf, isolation: str) -> None:
         self.traits: BackendTraits = IsolatedTraits.of(backend.traits, isolation)
         self._address = _address(backend)
+        self._in_parallel = backend.traits.loads_in_parallel
         self._settings_of = settings_of
         self._shares = isolation == "model"
         self._completed: ModelProcess | None = None
@@ -67,8 +69,9 @@ class IsolatedBackend:
             process.close()
             process = None
         settings = self._settings_of(context)
-        model = SharingModel if self._shares else IsolatedModel
-        return model(context, settings, self._address, process)
+        if self._shares:
+            return SharingModel(context, settings, self._address, process, self._in_parallel)
+        return IsolatedModel(context, settings, self._address, process)
 
     def forget(self, context: ModelContext) -> None:
         """End the process of `complete`: no load follows."""
@@ -184,9 +187,23 @@ class IsolatedModel:
 
 
 class SharingModel(IsolatedModel):
-    """One version of a model, whose instances live in one process, each on a thread of its own there."""
+    """One version of a model, whose instances live in one process, each on a thread of its own there.
+
+    They are made one after the other unless `in_parallel`.
+    """
 
     _numbers = count(1)
+
+    def __init__(
+        self,
+        context: ModelContext,
+        settings: tuple[Environment, Limits],
+        address: Sequence[str],
+        process: ModelProcess | None,
+        in_parallel: bool,
+    ) -> None:
+        super().__init__(context, settings, address, process)
+        self._turn: AbstractContextManager[object] = nullcontext() if in_parallel else threading.Lock()
 
     def instantiate(self, placement: Placement) -> Instance:
         """Make an instance in the process of all; in a new one if that has ended."""
@@ -201,7 +218,8 @@ class SharingModel(IsolatedModel):
         index = next(self._numbers)
         work = process.attach(index)
         try:
-            members, process.memory_usage = process.step(Kind.INSTANTIATE, *self._described(placement), work=work)
+            with self._turn:
+                members, process.memory_usage = process.step(Kind.INSTANTIATE, *self._described(placement), work=work)
         except BaseException:
             process.detach(work)  # to close the link alone would end the process, and with it the other instances
             raise
