@@ -17,12 +17,14 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
+from naiad.backend import ModelContext
 from naiad.errors import ModelFailedError, NaiadError, WorkerDiedError
+from naiad_config.text import parse_text
 from naiad_process_workers import process, process_ends
 from naiad_process_workers.connection import Connection
 from naiad_process_workers.messages import Kind
 
-from .conftest import IsolatedCode, Serve, Write
+from .conftest import IsolatedCode, Serve, Write, children, until
 
 ONE = np.ones(4, np.float32)
 
@@ -166,6 +168,24 @@ def test_a_process_that_ends_while_it_loads_says_how(write: Write, served: Serve
 
     with pytest.raises(NaiadError, match="the process of model 'm' ended: exit code 5"), served(model):
         pass
+
+
+def test_a_process_that_is_dropped_without_a_close_ends(tmp_path: Path) -> None:
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    def start_and_drop() -> None:
+        context = ModelContext(parse_text('name: "m"'), 1, tmp_path, tmp_path)
+        process.ModelProcess(context, process.Environment.own(), process.Limits())
+
+    others = children()
+    start_and_drop()  # what all processes share stays
+    before = descriptors()
+
+    start_and_drop()
+
+    assert children() == others
+    until(lambda: descriptors() <= before)  # the watcher of ends closes its own a moment later
 
 
 @pytest.mark.parametrize(

@@ -64,11 +64,11 @@ class IsolatedBackend:
 
     def load(self, context: ModelContext) -> "IsolatedModel":
         """Load a version in a process."""
+        settings = self._settings_of(context)
         process, self._completed = self._completed, None
         if process is not None and process.context.version_directory != context.version_directory:
             process.close()
             process = None
-        settings = self._settings_of(context)
         if self._shares:
             return SharingModel(context, settings, self._address, process, self._in_parallel)
         return IsolatedModel(context, settings, self._address, process)

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -121,8 +122,15 @@ class ModelProcess:
         self._unproven = environment.python if environment.path is None else ""
         work, control = self._start(environment)
         self.work = Connection(work, self._memory)
+        requests, process = (
+            self.requests,
+            weakref.ref(self),
+        )  # the link's thread must not keep a process that is dropped
         self.control = ControlLink(
-            Connection(control, self._memory), context, lambda number: self.requests.get(number, ()), self.kill
+            Connection(control, self._memory),
+            context,
+            lambda number: requests.get(number, ()),
+            lambda reason: _kill(process(), reason),
         )
 
     @property
@@ -226,12 +234,10 @@ class ModelProcess:
             return self._reason
 
     def __del__(self) -> None:
-        popen = getattr(self, "_popen", None)
-        if popen is not None and popen.poll() is None:
-            popen.kill()
-            popen.wait()
-            if self._group is not None:
-                self._group.close()
+        if hasattr(self, "_popen"):
+            self.kill()
+            with suppress(AttributeError):  # the thread of its control link did not start
+                self.end()
 
     def _finish(self, work: Connection) -> None:
         work.write_later(None)
@@ -302,6 +308,11 @@ class ModelProcess:
         if code <= 0 or not self._unproven:
             return reason
         return f"{reason}, before it served; '{self._unproven}' must be Python 3.11 or newer, with numpy"
+
+
+def _kill(process: ModelProcess | None, reason: str) -> None:
+    if process is not None:
+        process.kill(reason)
 
 
 @contextmanager

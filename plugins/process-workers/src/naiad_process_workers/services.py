@@ -88,7 +88,6 @@ class ControlLink:
         if threading.current_thread() is not self._thread:
             self._thread.join(5.0)
         self._connection.close()
-        self._requests_of, self._on_broken = _no_requests, _ignore  # they refer to the owner of this link
 
     def _run(self) -> None:
         try:
@@ -247,14 +246,6 @@ class ControlLink:
             with suppress(Exception):
                 each.close()
         self._objects.clear()
-
-
-def _no_requests(number: int) -> Sequence[Request]:
-    return ()
-
-
-def _ignore(reason: str) -> None:
-    """The process is gone."""
 
 
 def _log(name: str, level: int, message: str, where: Sequence[Any], trace: str, extra: dict[str, str]) -> None:
