@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from naiad.types import Response
-from naiad_grpc.codec import COSTLY_BYTES
+from naiad_grpc.codec import COSTLY_BYTES, takes_long
 from naiad_grpc.codec.framing import field, header, varint
 from naiad_grpc.inference import make_inference
 from naiad_grpc.messages import message_class
@@ -75,6 +75,11 @@ def test_a_request_costs_little_for_its_size(server, context, input_of, bytes_pe
         bytes_per_byte=bytes_per_byte,
         refusals=(RpcError,),
     )
+
+
+@pytest.mark.parametrize(("datatype", "is_slow"), [(b"BYTES", True), (b"BOOL", True), (b"INT8", False)])
+def test_large_inputs_whose_elements_are_looked_at_are_decoded_on_a_thread(datatype, is_slow):
+    assert takes_long(tensor(datatype, [SIZE]) + header(RAW, SIZE) + bytes(SIZE)) == is_slow
 
 
 def test_a_stream_reads_a_large_request_on_a_thread_and_in_order(server, context, ask):

@@ -57,17 +57,20 @@ class Inference:
         """Whether `decode_large` must decode the body. Raises NaiadError."""
         return self._decoder.is_large(request_head, front, rest)
 
-    def decoded_bytes(self, request_head: RequestHead, front: Buffer) -> int:
+    def decoded_bytes(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> int:
         """An estimate of the memory for decoding a large body, beside its own bytes. Raises InvalidArgumentError."""
-        return self._decoder.decoded_bytes(request_head, front)
+        return self._decoder.decoded_bytes(request_head, front, rest)
 
     async def decode_large(
         self, request_head: RequestHead, front: Buffer, rest: Buffer, received_ns: int
     ) -> tuple[Request, ResponseForm]:
         """As `decode`, on a thread. Looks the model up first, so that an unknown model costs nothing."""
         self._server.model_config(request_head.model_name, request_head.version)
-        read = await self.threads.run(partial(self._decoder.read, request_head, front, rest))
-        request, form = self._decoder.complete(request_head, read)
+        if request_head.header_length == 0:  # a raw request, which takes nothing but its body
+            request, form = await self.threads.run(partial(self._decoder.decode, request_head, front, rest))
+        else:
+            read = await self.threads.run(partial(self._decoder.read, request_head, front, rest))
+            request, form = self._decoder.complete(request_head, read)
         request.received_ns = received_ns
         if request_head.timeout is not None:
             request.deadline = monotonic() + request_head.timeout

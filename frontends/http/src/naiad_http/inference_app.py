@@ -96,7 +96,7 @@ class InferenceApp:
         front = body if split == len(body) else bytes(body[:split])
         rest = memoryview(body)[split:]
         if inference.is_large(request_head, front, rest):
-            charge.reserve(inference.decoded_bytes(request_head, front))
+            charge.reserve(inference.decoded_bytes(request_head, front, rest))
             return await inference.decode_large(request_head, front, rest, received_ns)
         return inference.decode(request_head, bytes(front), rest, received_ns)
 

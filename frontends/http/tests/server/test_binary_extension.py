@@ -131,3 +131,12 @@ def test_each_output_comes_in_the_form_that_the_request_says(wire, request_, bin
         for name, is_binary in binary.items()
         if not is_binary
     }
+
+
+def test_a_large_raw_request_of_booleans_is_answered(shared_server):
+    headers = {"Inference-Header-Content-Length": "0"}
+
+    status, answered, body = shared_server.ask("POST", "/v2/models/mirror_bool/infer", b"\x00\x02" * 50_000, headers)
+
+    assert status == 200
+    assert body[int(answered["inference-header-content-length"]) :] == b"\x00\x01" * 50_000

@@ -7,7 +7,8 @@ COSTLY_BYTES = 256 << 10
 
 _LONG_TEXT = 64 << 10
 _NAME_TAG, _VERSION_TAG = 0x0A, 0x12
-_BYTES_DATATYPE = b"\x12\x05BYTES"
+_SLOW_DATATYPES = (b"\x12\x05BYTES", b"\x12\x04BOOL")
+"""Those whose elements are looked at one by one."""
 
 
 def takes_long(message: bytes) -> bool:
@@ -15,7 +16,10 @@ def takes_long(message: bytes) -> bool:
     layout = scan(message)
     if layout is None:
         return True
-    return layout.contents_start > _LONG_TEXT or _BYTES_DATATYPE in message[: layout.contents_start]
+    if layout.contents_start > _LONG_TEXT:
+        return True
+    text = message[: layout.contents_start]
+    return any(datatype in text for datatype in _SLOW_DATATYPES)
 
 
 def model_name_and_version(message: bytes) -> tuple[str, str]:

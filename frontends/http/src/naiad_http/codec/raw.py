@@ -43,6 +43,11 @@ def raw_request(request_head: RequestHead, config: ModelConfig, body: Buffer) ->
     return request, ResponseForm(AS_BINARY)
 
 
+def takes_long(config: ModelConfig) -> bool:
+    """Whether the bytes of a large raw request to that model are copied or looked at one by one."""
+    return len(config.input) == 1 and wire_name(config.input[0].data_type) in ("BYTES", "BOOL")
+
+
 def _deduced(dims: tuple[int, ...], size: int, itemsize: int, name: str, model: str) -> tuple[int, ...]:
     """`dims` with the variable dimension, if any, computed from the number of bytes."""
     if dims.count(-1) > 1:

@@ -10,7 +10,7 @@ from naiad.types import Request
 from naiad_config import ModelConfig
 from naiad_http.codec.forms import OutputForm, ResponseForm
 from naiad_http.codec.inputs import BinaryInput
-from naiad_http.codec.raw import raw_request
+from naiad_http.codec.raw import raw_request, takes_long
 from naiad_http.codec.request_head import RequestHead
 from naiad_http.codec.template_cache import IdentifiedTemplate, TemplateCache
 from naiad_http.codec.templates import LONGEST, RequestTemplate, read_template
@@ -76,21 +76,26 @@ class Decoder:
         return self._complete(request_head, template, request_id, correlation_id, inputs)
 
     def is_large(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> bool:
-        """Whether to call `read` and `complete` instead of `decode`: reading may take milliseconds.
+        """Whether to decode on a thread, all but raw requests with `read` and `complete`: it may take milliseconds.
 
-        Tensors that are views on `rest` cost nothing, however large they are. Raises InvalidArgumentError.
+        Tensors that are views on `rest` cost nothing, however large they are. Raises what `decode` raises.
         """
         if len(front) > LARGE_BYTES:
             return True
-        if len(rest) <= LARGE_BYTES or not request_head.header_length or request_head.header_length != len(front):
+        length = request_head.header_length
+        if len(rest) <= LARGE_BYTES or length != len(front):
             return False
+        if length == 0:
+            return takes_long(self._model_config(request_head.model_name, request_head.version))
         template = self._templates.find(bytes(front), request_head.model_name)[0]
         return not all(each.is_view for each in template.binary)
 
-    def decoded_bytes(self, request_head: RequestHead, front: Buffer) -> int:
-        """An estimate of the bytes that `read` takes beside those of the body. Raises InvalidArgumentError."""
+    def decoded_bytes(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> int:
+        """An estimate of the bytes that decoding takes beside those of the body. Raises InvalidArgumentError."""
         if len(front) > LARGE_BYTES:
             return _BYTES_OF_JSON * len(front)
+        if request_head.header_length == 0:
+            return len(rest)
         template = self._templates.find(bytes(front), request_head.model_name)[0]
         return sum(each.size + _BYTES_OF_STRING * each.elements for each in template.binary if each.datatype == "BYTES")
 
