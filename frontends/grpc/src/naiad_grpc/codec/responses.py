@@ -135,7 +135,7 @@ class Encoder:
     def _describe(self, name: str, tensor: Tensor) -> _OutputPart:
         described = _described(name, tensor.datatype, tensor.shape)
         if len(self._described) >= _MAX_CACHED:
-            del self._described[next(iter(self._described))]
+            self._described = {}  # no entry is taken out: another thread may add one meanwhile
         self._described[name, tensor.datatype, tensor.shape] = described
         return described
 
