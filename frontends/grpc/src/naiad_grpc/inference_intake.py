@@ -105,9 +105,7 @@ class Intake:
         self._tracing = tracing_of(server)
         self._threads = threads
         self._forwarding = forwarding
-        reserve = body_memory_of(server)
-        self._decoder = Decoder(shared_memory_of(server), reserve)
-        self._large_decoder = Decoder(shared_memory_of(server), reserve)
+        self._decoder = Decoder(shared_memory_of(server), body_memory_of(server))
 
     def caller(self, context: CallContext, method: str) -> Caller:
         """Who makes that call of an RPC. Raises InvalidArgumentError when metadata to forward has a reserved name."""
@@ -137,7 +135,7 @@ class Intake:
                 self._server.model_config(name, model_version(version))  # refuses an unknown model at little cost
             if not takes_long(message):
                 return None
-            return await self._threads.run(partial(self._large_decoder.decode_large, message))
+            return self._decoder.complete(await self._threads.run(partial(self._decoder.read, message)))
         except Exception as error:  # noqa: BLE001 - `read` raises it for the caller
             drop_tracebacks(error)
             return error

@@ -1,6 +1,7 @@
 """The cost of hostile and of large requests: linear, bounded on the event loop, and in memory."""
 
 import asyncio
+import threading
 
 import numpy as np
 import pytest
@@ -80,6 +81,28 @@ def test_a_request_costs_little_for_its_size(server, context, input_of, bytes_pe
 @pytest.mark.parametrize(("datatype", "is_slow"), [(b"BYTES", True), (b"BOOL", True), (b"INT8", False)])
 def test_large_inputs_whose_elements_are_looked_at_are_decoded_on_a_thread(datatype, is_slow):
     assert takes_long(tensor(datatype, [SIZE]) + header(RAW, SIZE) + bytes(SIZE)) == is_slow
+
+
+def test_a_large_request_takes_its_inputs_from_shared_memory_on_the_event_loop(server, context):
+    threads = []
+
+    class Regions:
+        def tensor(self, shared, model):
+            threads.append(threading.get_ident())
+            return Tensor.of(shared.name, np.zeros(1, np.int8))
+
+        def request_io(self, inputs, targets):
+            threads.append(threading.get_ident())
+
+    server.shared_memory = Regions()
+    server.at_once = lambda call: call.end()
+    request = message_class("ModelInferRequest").FromString(strings(SIZE))
+    region = {"shared_memory_region": {"string_param": "r"}, "shared_memory_byte_size": {"int64_param": 1}}
+    request.inputs.add(name="S", datatype="INT8", shape=[1], parameters=region)
+
+    asyncio.run(make_inference(server).infer(request.SerializeToString(), context()))
+
+    assert threads == [threading.get_ident()] * 2
 
 
 def test_a_stream_reads_a_large_request_on_a_thread_and_in_order(server, context, ask):

@@ -20,6 +20,8 @@ _MAX_CACHED = 512
 _LONGEST_CACHED = 4096
 _LONGEST_COMPARED = 16384
 
+LargeRequest = tuple[RequestTemplate, dict[str, Tensor]]
+"""A large message that was read: its template, and its inputs without those in shared memory."""
 
 _ExpectedMessage = tuple[bytes, bytes, RequestTemplate]
 """The likely bytes of the next request to a model before and after its id, without tensors, and their template."""
@@ -60,26 +62,31 @@ class Decoder:
                 return request, template.form
         return self._decode_any(message)
 
-    def decode_large(self, message: bytes) -> tuple[Request, ResponseForm]:
-        """As `decode`, for a message that `takes_long`, on a thread. Caches nothing."""
+    def read(self, message: bytes) -> LargeRequest:
+        """The slow part of decoding a message that `takes_long`, for any thread. Caches nothing. Raises as `decode`."""
         text, contents = split(message)
         check_typed_size(text)
         template = read_template(text, bool(contents))
-        return self._filled(template, template.id, message, contents)
+        return template, self._with_raw(template, message, contents)
+
+    def complete(self, read: LargeRequest) -> tuple[Request, ResponseForm]:
+        """The request and the form of its response, as `decode`, from the result of `read`; for the event loop."""
+        template, tensors = read
+        return self._complete(template, template.id, tensors)
 
     def _decode_any(self, message: bytes) -> tuple[Request, ResponseForm]:
         layout = scan(message)
         if layout is None:
             text, contents = split(message)
             template = read_template(text, bool(contents))
-            return self._filled(template, template.id, message, contents)
+            return self._complete(template, template.id, self._with_raw(template, message, contents))
         before, after = bytes(message[: layout.id_start]), bytes(message[layout.id_end : layout.contents_start])
         template = self._template(before + after, bool(layout.contents))
         request_id = _text(message[layout.text_start : layout.id_end])
-        filled = self._filled(template, request_id, message, layout.contents)
+        decoded = self._complete(template, request_id, self._with_raw(template, message, layout.contents))
         if template.raw_size >= 0 and 1 < len(before) + len(after) <= _LONGEST_CACHED:
             _cache(self._expected, bytes(message[: message[1] + 2]), (before, after, template))
-        return filled
+        return decoded
 
     def _template(self, text: bytes, has_raw: bool) -> RequestTemplate:
         template = self._templates.get(text)
@@ -89,14 +96,21 @@ class Decoder:
                 _cache(self._templates, text, template)
         return template
 
-    def _filled(
-        self, template: RequestTemplate, request_id: str, message: bytes, contents: list[tuple[int, int]]
-    ) -> tuple[Request, ResponseForm]:
-        inputs = template.inputs
+    def _with_raw(
+        self, template: RequestTemplate, message: bytes, contents: list[tuple[int, int]]
+    ) -> dict[str, Tensor]:
+        """The inputs from typed contents, and those whose bytes are in the message."""
         _check_contents(template, len(contents))
-        tensors = inputs.tensors.copy()
-        for each, (start, size) in zip(inputs.raw, contents, strict=True):
+        tensors = template.inputs.tensors.copy()
+        for each, (start, size) in zip(template.inputs.raw, contents, strict=True):
             tensors[each.name] = _tensor(each, message, start, size, template.model_name, self._reserve)
+        return tensors
+
+    def _complete(
+        self, template: RequestTemplate, request_id: str, tensors: dict[str, Tensor]
+    ) -> tuple[Request, ResponseForm]:
+        """The request with its inputs from shared memory as they are now, and the form of its response."""
+        inputs = template.inputs
         for shared in inputs.shared:
             tensors[shared.name] = self._shared_memory().tensor(shared, template.model_name)
         ordered = tensors if len(tensors) == len(inputs.raw) else {name: tensors[name] for name in inputs.names}
