@@ -8,7 +8,10 @@ import pytest
 from naiad.batch import Batch, Reply, Reschedule
 from naiad.errors import ConfigError, ModelFailedError, NaiadError, NotFoundError, Problem, QueueFullError
 from naiad.types import Request
+from naiad_process_workers.arenas import SMALLEST_ARENA
+from naiad_process_workers.bodies import BodyArenas
 from naiad_process_workers.codec import Decoder, Encoder
+from naiad_process_workers.connection import Connection
 from naiad_process_workers.frames import LinkBrokenError
 from naiad_process_workers.messages import (
     answer_in,
@@ -278,6 +281,42 @@ def test_an_exception_of_a_model_keeps_its_name_words_and_traceback() -> None:
 def test_what_is_no_reply_is_refused_where_it_is_made() -> None:
     with connected() as (here, _), pytest.raises(ModelFailedError, match="int"):
         put_reply(Encoder(here), 7)
+
+
+def a_message_goes_and_comes(here: Connection, there: Connection) -> None:
+    for sender, receiver in ((here, there), (there, here)):
+        sender.send(40)
+        receiver.receive()
+
+
+def test_what_a_reply_has_taken_is_given_back_when_it_cannot_be_sent() -> None:
+    large = np.zeros(100_000, np.float32)
+    with connected() as (here, there):
+        for _ in range(20):
+            with pytest.raises(UnicodeEncodeError):
+                put_reply(Encoder(here), Reply({"y": large, "z": np.array(["\udc80"], object)}))
+            with pytest.raises(ModelFailedError, match="parameter"):
+                put_reply(Encoder(here), Reply({"y": large}, {"n": 2**64}))
+            assert here.memory.own.blocks_in_use
+            a_message_goes_and_comes(here, there)
+            assert not here.memory.own.blocks_in_use
+
+        assert here.memory.own.size == SMALLEST_ARENA
+
+
+def test_a_body_that_was_lent_is_given_back_when_its_request_cannot_be_sent() -> None:
+    with connected() as (here, there):
+        bodies = here.memory.bodies = BodyArenas()
+        body = bodies.reserve(100_000)
+        assert body is not None
+        inputs = {"x": Tensor.of("x", np.frombuffer(body, np.uint8))}
+
+        with pytest.raises(struct.error):
+            put_batch(Encoder(here), Batch([Request("m", inputs, parameters={"n": 2**64})], [1]), [])
+
+        assert here.memory.lent
+        a_message_goes_and_comes(here, there)
+        assert not here.memory.lent
 
 
 def test_every_cut_of_a_message_is_noticed() -> None:

@@ -43,19 +43,25 @@ _ONE = _NUMBER.pack(1)
 class Encoder:
     """Makes the body of one message for a connection; `string_bytes` are those of strings in it.
 
-    `kept` are arrays that must live until the body is sent.
+    `kept` are arrays that must live until the body is sent. What the message has taken in arenas is given back if there
+    is no body, as when what is to be written raises an error.
     """
 
-    __slots__ = ("_connection", "_count_at", "_form", "_parts", "_row_end", "_rows", "kept", "string_bytes")
+    __slots__ = ("_blocks", "_connection", "_count_at", "_form", "_parts", "_row_end", "_rows", "kept", "string_bytes")
 
     def __init__(self, connection: Connection) -> None:
         self.string_bytes = 0
         self.kept: Sequence[np.ndarray] = ()
         self._connection = connection
         self._parts: list[bytes] = []
+        self._blocks: list[tuple[int, int, int]] = []  # arena, offset and size
         self._row_end = -1  # the end of the latest row, if another of its form may follow there
         self._rows = self._count_at = 0
         self._form: Form | None = None
+
+    def __del__(self) -> None:
+        if self._blocks:
+            self._connection.unused(self._blocks)
 
     def numbers(self, form: struct.Struct, *values: Any) -> None:
         """Numbers of a form that fills items."""
@@ -94,6 +100,7 @@ class Encoder:
     def body(self) -> bytes:
         """The whole body."""
         self._count_rows()
+        self._blocks = []
         return b"".join(self._parts)
 
     def _count_rows(self) -> None:
@@ -141,6 +148,8 @@ class Encoder:
             location = self._connection.lend(array)
             if location is not None:
                 self.kept = (*self.kept, array)
+                if self._connection.memory.bodies is not None:
+                    self._blocks.append((*location, array.nbytes))
                 self._parts.append(_LOCATION.pack(*location, array.nbytes))
                 return
         target = self._block(array.nbytes)
@@ -160,6 +169,7 @@ class Encoder:
         """The bytes of a new block, whose location is written."""
         connection = self._connection
         arena, offset = connection.memory.own.allocate(size, connection, connection.announce)
+        self._blocks.append((arena.number, offset, size))
         self._parts.append(_LOCATION.pack(arena.number, offset, size))
         return arena.bytes[offset : offset + size]
 

@@ -22,11 +22,16 @@ from naiad_process_workers.frames import (
     frame_bytes,
 )
 
-ARENA, RETIRED, FREED = 1, 2, 3
-"""The frames of the link itself: an arena with its descriptor, the end of an arena, and blocks that are free."""
+ARENA, RETIRED, FREED, UNUSED = 1, 2, 3, 4
+"""The frames of the link itself: an arena with its descriptor, the end of an arena, and blocks that are free.
+
+UNUSED are blocks that were taken for a message which is not sent: the other side frees them as if it had read them.
+Their arena may be on its way there, so this side must not close it yet.
+"""
 
 _ARENA = struct.Struct("<Q")
 _BLOCK = struct.Struct("<QQ")
+_UNUSED = struct.Struct("<QQQ")
 _READ = 1 << 16
 _MOST_HELD = 256
 """The most descriptors that may wait for their frames; the writer sends 64 at once."""
@@ -141,6 +146,10 @@ class Connection:
         with self._lock:
             self._writer.put(kind, number, body, descriptors)
 
+    def unused(self, blocks: Iterable[tuple[int, int, int]]) -> None:
+        """Free blocks of a message that is not sent, by arena, offset and size, with the next frame that is."""
+        self.put(UNUSED, 0, b"".join(_UNUSED.pack(*block) for block in blocks))
+
     def flush(self) -> bool:
         """Write what waits; whether all of it was written. Raises LinkClosedError."""
         with self._lock:
@@ -213,7 +222,7 @@ class Connection:
         if not count:
             raise LinkClosedError("end of file")
         frames = self._reader.feed(bytes(self._bytes[:count]), descriptors)
-        return [frame for frame in frames if frame.kind > FREED or not self._took(frame)]
+        return [frame for frame in frames if frame.kind > UNUSED or not self._took(frame)]
 
     def claim(self, descriptor: int) -> int:
         """A descriptor that came with a frame, which the caller closes from now on."""
@@ -249,6 +258,9 @@ class Connection:
                 retired = memory.own.free(own) if own else ()
                 if retired or has_large:
                     self._retire(retired)
+            elif frame.kind == UNUSED:
+                for number, offset, size in _UNUSED.iter_unpack(frame.body):
+                    memory.read.free((number, offset), size)
             else:
                 return False
         except (struct.error, ValueError) as error:
