@@ -1,6 +1,7 @@
 """Values, tensors, batches and errors come out of a message as they went in."""
 
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -302,6 +303,28 @@ def test_what_a_reply_has_taken_is_given_back_when_it_cannot_be_sent() -> None:
             assert not here.memory.own.blocks_in_use
 
         assert here.memory.own.size == SMALLEST_ARENA
+
+
+@pytest.mark.parametrize("size", [2, 3000])
+def test_replies_around_one_that_cannot_be_sent_come_out_as_they_went_in(size: int) -> None:
+    batch = Batch([Request("m", {})] * 5, [1] * 5)
+    arrays = [np.full((1, size), index, np.float32) for index in range(5)]
+    answer: list[Any] = [Reply({"y": array}) for array in arrays]
+    answer[2] = Reply({"y": arrays[2]}, {"n": 2**64})
+    with connected() as (here, there):
+        encoder = Encoder(here)
+        put_answer(encoder, answer, batch)
+        here.send(40, 0, encoder.body())
+        (frame,) = there.receive()
+        replies = answer_in(Decoder(frame.body, there.memory.read), batch)
+
+        assert isinstance(replies[2], ModelFailedError)
+        for index in (0, 1, 3, 4):
+            assert replies[index].outputs["y"].tolist() == arrays[index].tolist()
+        replies = None
+        a_message_goes_and_comes(there, here)
+        a_message_goes_and_comes(there, here)
+        assert not here.memory.own.blocks_in_use
 
 
 def test_a_body_that_was_lent_is_given_back_when_its_request_cannot_be_sent() -> None:

@@ -179,6 +179,30 @@ continue
     assert answers == [[[4] * 4]] * 3
 
 
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_a_reply_that_cannot_be_sent_fails_its_request_alone(write: Write, served: Serve, isolation: str) -> None:
+    config = """
+        max_batch_size: 3 dynamic_batching { preferred_batch_size: 3 max_queue_delay_microseconds: 20000000 }
+        input { name: "X" data_type: TYPE_FP32 dims: 5000 } output { name: "Y" data_type: TYPE_FP32 dims: 5000 }
+    """
+    answer = """
+parameters = {"n": 2**64 if x[0, 0] == 7 else len(requests)}
+responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("Y", x + 1)], parameters=parameters))
+continue
+"""
+    model = write("m", config=config, body=answer, isolation=isolation)
+    rows = [np.full((1, 5000), number, np.float32) for number in (1, 7, 2)]
+
+    with served(model) as client, ThreadPoolExecutor(3) as threads:
+        for _ in range(4):
+            first, failed, last = [threads.submit(client.infer, X=x) for x in rows]
+
+            assert first.result()["Y"].tolist() == (rows[0] + 1).tolist()
+            assert last.result()["Y"].tolist() == (rows[2] + 1).tolist()
+            with pytest.raises(ModelFailedError, match="parameter"):
+                failed.result()
+
+
 def test_a_sender_that_is_dropped_fails_its_request(write: Write, served: Serve) -> None:
     model = write("m", body="request.get_response_sender(); return None")
 

@@ -9,7 +9,7 @@ larger one in a block of an arena.
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,19 @@ from naiad_tensors.tensors import Tensor, bytes_array, host_array
 _LOCATION = struct.Struct("<QQQ8x")
 _NUMBER = struct.Struct("<Q8x")
 _ONE = _NUMBER.pack(1)
+
+
+class Mark(NamedTuple):
+    """What an encoder has written: parts, blocks, kept arrays, bytes of strings, and the latest group of rows."""
+
+    parts: int
+    blocks: int
+    kept: Sequence[np.ndarray]
+    string_bytes: int
+    form: Form | None
+    row_end: int
+    rows: int
+    count_at: int
 
 
 class Encoder:
@@ -102,6 +115,19 @@ class Encoder:
         self._count_rows()
         self._blocks = []
         return b"".join(self._parts)
+
+    def mark(self) -> "Mark":
+        """What is written so far."""
+        rows = self._form, self._row_end, self._rows, self._count_at
+        return Mark(len(self._parts), len(self._blocks), self.kept, self.string_bytes, *rows)
+
+    def rewind(self, mark: "Mark") -> None:
+        """Drop what was written after that mark."""
+        if len(self._blocks) > mark.blocks:
+            self._connection.unused(self._blocks[mark.blocks :])
+        del self._parts[mark.parts :], self._blocks[mark.blocks :]
+        self.kept, self.string_bytes = mark.kept, mark.string_bytes
+        self._form, self._row_end, self._rows, self._count_at = mark.form, mark.row_end, mark.rows, mark.count_at
 
     def _count_rows(self) -> None:
         """Write how many rows the latest group has, if there are several."""

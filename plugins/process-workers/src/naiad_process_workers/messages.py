@@ -203,7 +203,7 @@ def _read_extras(decoder: Decoder, request: Request) -> None:
 
 
 def put_answer(encoder: Encoder, answer: Answer, batch: Batch) -> None:
-    """Write the answer to a batch. Raises NaiadError for what is no answer, or cannot be sent."""
+    """Write the answer to a batch. Raises NaiadError for what is no answer; a reply that cannot be sent becomes one."""
     if not isinstance(answer, list) and isinstance(answer, Mapping):  # the usual kind first: an abstract class costs
         encoder.numbers(_ANSWER, batch.input_done_ns, batch.infer_done_ns, 0, True)
         _put_outputs(encoder, _REPLY, answer)
@@ -214,8 +214,23 @@ def put_answer(encoder: Encoder, answer: Answer, batch: Batch) -> None:
             "array per output, or one reply for each request"
         )
     encoder.numbers(_ANSWER, batch.input_done_ns, batch.infer_done_ns, len(answer), False)
-    for each in answer:
-        put_reply(encoder, each)
+    start = encoder.mark()
+    try:
+        for each in answer:
+            put_reply(encoder, each)
+    except NaiadError:  # begin again, with a mark for each: they take half as long as small replies
+        encoder.rewind(start)
+        for each in answer:
+            _put_reply_or_error(encoder, each)
+
+
+def _put_reply_or_error(encoder: Encoder, reply: Any) -> None:
+    mark = encoder.mark()
+    try:
+        put_reply(encoder, reply)
+    except NaiadError as error:
+        encoder.rewind(mark)
+        put_reply(encoder, error)
 
 
 def answer_in(decoder: Decoder, batch: Batch) -> Answer:
