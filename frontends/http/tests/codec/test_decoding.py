@@ -318,6 +318,17 @@ def test_deep_nesting_is_an_error_and_no_crash(depth, leaf):
         decoder().decode(RequestHead("m"), text, b"")
 
 
+@pytest.mark.parametrize(("levels", "is_taken"), [(1023, True), (1024, False)])
+def test_what_is_no_tensor_may_have_1024_levels(levels, is_taken):
+    text = b'{"own":%b,"inputs":[]}' % (b"[" * levels + b"]" * levels)
+
+    if is_taken:
+        assert decoder().decode(RequestHead("m"), text, b"")[0].inputs == {}
+    else:
+        with pytest.raises(NaiadError, match="JSON nesting depth"):
+            decoder().decode(RequestHead("m"), text, b"")
+
+
 def test_a_hundred_levels_are_not_too_deep():
     nested = "[" * 100 + "1" + "]" * 100
     text = f'{{"inputs":[{{"name":"X","datatype":"FP32","shape":[1],"data":{nested}}}]}}'.encode()
