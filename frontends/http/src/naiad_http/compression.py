@@ -68,9 +68,7 @@ def _decompress_member(body: memoryview, offset: int, content: bytearray, limit:
 
 
 def compress(content: bytes, coding: str) -> bytes:
-    """The content in that coding."""
-    if coding == "identity":
-        return content
+    """The content in that coding, gzip or deflate."""
     stream = zlib.compressobj(_FAST, zlib.DEFLATED, _WINDOW_BITS[coding])
     return stream.compress(content) + stream.flush()
 

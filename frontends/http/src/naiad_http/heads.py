@@ -29,7 +29,6 @@ class HttpHead:
     """
 
     method: str
-    target: bytes
     path: bytes
     query: bytes
     http_version: str
@@ -93,7 +92,6 @@ class HeadReader:
         direct = request_head is not None and (request_head.action != "infer" or _is_plain(fields))
         return HttpHead(
             method=method,
-            target=parts.url,
             path=path,
             query=url.query or b"",
             http_version=version,

@@ -103,14 +103,13 @@ class Inference:
             return ()
         return load_report(request_head.load_format, request_head.model_name, self._metrics.collect_made_by_models())
 
-    def encode_large(self, outcome: Outcome, request: Request, form: ResponseForm) -> Encoded | HttpResponse:
-        """As `encode`, for outputs of any size; to be called on a thread."""
-        return self.encode(outcome, request, form, on_thread=True)
-
     def encode(
         self, outcome: Outcome, request: Request, form: ResponseForm, on_thread: bool = False
     ) -> Encoded | HttpResponse:
-        """The body of a success, or the response to an error. Raises LargeOutput for an output that needs a thread."""
+        """The body of a success, or the response to an error.
+
+        Raises LargeOutput, unless it runs `on_thread`, for an output that takes many milliseconds.
+        """
         if isinstance(outcome, NaiadError):
             return error_response(outcome, request.id)
         try:

@@ -80,7 +80,7 @@ class InferenceApp:
         try:
             encoded = inference.encode(outcome, request, form)
         except LargeOutput:
-            encoded = await inference.threads.run(partial(inference.encode_large, outcome, request, form))
+            encoded = await inference.threads.run(partial(inference.encode, outcome, request, form, on_thread=True))
         if isinstance(encoded, HttpResponse):
             return encoded
         return await self._whole_response(encoded, preferred_coding(headers.get("accept-encoding", "")))

@@ -166,7 +166,7 @@ class HttpProtocol(Connection):
             encoded = self._context.inference.encode(outcome, request, form)
         except LargeOutput:
             inference = self._context.inference
-            work = partial(inference.encode_large, outcome, request, form)
+            work = partial(inference.encode, outcome, request, form, on_thread=True)
             write = partial(self._write_encoded, request, outcome)
             self._encoding = inference.threads.submit(work, write, self._loop)
             return

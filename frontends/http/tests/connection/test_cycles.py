@@ -35,9 +35,7 @@ class Transport:
 
 
 def head_of(method="GET", keep_alive=True, version="1.1"):
-    return HttpHead(
-        method, b"/p%20q", b"/p%20q", b"a=b", version, (), 4, False, keep_alive, False, None, None, False, None
-    )
+    return HttpHead(method, b"/p%20q", b"a=b", version, (), 4, False, keep_alive, False, None, None, False, None)
 
 
 def run(application, method="GET", keep_alive=True, version="1.1"):

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import hpack
 
-from naiad_grpc.http2.fields import Fields, MalformedFieldsError, RequestFields, check_trailers, request_fields
+from naiad_grpc.http2.fields import Fields, RequestFields, check_trailers, request_fields
 from naiad_grpc.http2.frames import ErrorCode, Http2Error
 
 MOST_LIST_BYTES = 16384
@@ -142,6 +142,3 @@ def _text(text: bytes) -> bytes:
         size >>= 7
     length.append(size)
     return bytes(length) + text
-
-
-__all__ = ["BlockReader", "HeadCache", "MalformedFieldsError", "encode_fields"]

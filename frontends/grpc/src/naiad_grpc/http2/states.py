@@ -7,7 +7,6 @@ from types import MappingProxyType
 from naiad_grpc.http2.frames import (
     DATA,
     HEADERS,
-    PRIORITY,
     RST_STREAM,
     WINDOW_UPDATE,
     ErrorCode,
@@ -53,7 +52,6 @@ RECEIVED: Mapping[int, Mapping[State, Verdict]] = MappingProxyType(
             DATA: (_V, _A, _S, _I, _C),
             RST_STREAM: (_V, _A, _A, _I, _I),
             WINDOW_UPDATE: (_V, _A, _A, _I, _I),
-            PRIORITY: (_I, _I, _I, _I, _I),
         }.items()
     }
 )
