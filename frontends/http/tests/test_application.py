@@ -12,7 +12,7 @@ import pytest
 from naiad.errors import QueueFullError
 from naiad.reports import ServerMetadata
 from naiad_http import inference_app
-from naiad_http.application import make_application, operations, paths_elsewhere
+from naiad_http.application import make_application, operations, paths_on_other_ports
 from naiad_http.compression import decompress
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
@@ -256,4 +256,4 @@ def test_a_405_names_every_method_of_its_path_with_and_without_a_body(ask, fake_
     ],
 )
 def test_the_404_of_metrics_says_where_they_are(settings, message):
-    assert message in paths_elsewhere(settings)["/metrics"]
+    assert message in paths_on_other_ports(settings)["/metrics"]

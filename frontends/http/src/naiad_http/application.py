@@ -48,16 +48,16 @@ def make_application(
     context: ConnectionContext,
     request_heads: RequestHeadReader,
     restrictions: Restrictions,
-    elsewhere: Mapping[str, str],
+    other_ports: Mapping[str, str],
 ) -> ASGIApp:
-    """The ASGI application of inference and of these operations; `elsewhere` are the messages of paths it has not."""
+    """The ASGI application of inference and of these operations; `other_ports` is from `paths_on_other_ports`."""
     paths = {each.path: [other for other in every if other.path == each.path] for each in every}
     router = Starlette(
         routes=[_route(path, same, restrictions) for path, same in paths.items()],
         exception_handlers={
             NaiadError: _on_error,
             HttpError: _on_error,
-            HTTPException: partial(_on_starlette_error, elsewhere),
+            HTTPException: partial(_on_starlette_error, other_ports),
         },
     )
     router.router.redirect_slashes = False
@@ -72,8 +72,8 @@ def make_application(
     return application
 
 
-def paths_elsewhere(settings: Mapping[str, Any]) -> dict[str, str]:
-    """The messages for paths that other servers have at the port of HTTP, and this one has not: `/metrics`."""
+def paths_on_other_ports(settings: Mapping[str, Any]) -> dict[str, str]:
+    """404 messages for paths that other servers serve on the HTTP port and this one does not: `/metrics`."""
     if "metrics-port" not in settings:
         where = "this server has no metrics; they come with naiad-metrics"
     elif not settings["allow-metrics"]:
@@ -132,11 +132,11 @@ async def _on_error(_request: Request, error: Exception) -> Response:
     return _response(error_response(error) if isinstance(error, NaiadError | HttpError) else unexpected(error))
 
 
-async def _on_starlette_error(elsewhere: Mapping[str, str], request: Request, error: Exception) -> Response:
+async def _on_starlette_error(other_ports: Mapping[str, str], request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         return _response(unexpected(error))
     if error.status_code == 404:
-        return _response(error_response(HttpError(404, elsewhere.get(request.url.path, NOT_FOUND))))
+        return _response(error_response(HttpError(404, other_ports.get(request.url.path, NOT_FOUND))))
     headers = tuple((error.headers or {}).items())
     if error.status_code == 405:
         return _response(error_response(not_allowed((error.headers or {}).get("Allow", "").split(", "))))

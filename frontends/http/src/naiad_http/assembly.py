@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.types import ASGIApp
 
 from naiad_http.access_lines import LoggedProtocol
-from naiad_http.application import make_application, operations, paths_elsewhere
+from naiad_http.application import make_application, operations, paths_on_other_ports
 from naiad_http.connection_context import ConnectionContext
 from naiad_http.cors import Preflights, cors_headers
 from naiad_http.heads import HeadReader
@@ -81,4 +81,4 @@ def _assemble(server: "ServerApi", stopping: Callable[[], bool]) -> tuple[Connec
         budget=server.service(ByteBudget),
         reserve=body_memory_of(server),
     )
-    return context, make_application(every, context, request_heads, restrictions, paths_elsewhere(settings))
+    return context, make_application(every, context, request_heads, restrictions, paths_on_other_ports(settings))

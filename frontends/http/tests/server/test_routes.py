@@ -53,9 +53,9 @@ def test_an_unknown_model_is_what_its_caller_hears_of_first(shared_server, actio
         ("/v2/repository/index", b"[]", "must be an object"),
         ("/v2/repository/models/add_sub/load", b'{"parameters":{"x":"y"}}', "unrecognized load parameter 'x'"),
         ("/v2/repository/models/add_sub/load", b'{"parameters":{"config":1}}', "'config': "),
-        ("/v2/repository/models/add_sub/load", b'{"config":"{}"}', "'config' belongs into 'parameters'"),
-        ("/v2/repository/models/add_sub/load", b'{"file:1/a":""}', "'file:1/a' belongs into 'parameters'"),
-        ("/v2/repository/models/add_sub/unload", b'{"unload_dependents":true}', "belongs into 'parameters'"),
+        ("/v2/repository/models/add_sub/load", b'{"config":"{}"}', "'config' belongs in 'parameters'"),
+        ("/v2/repository/models/add_sub/load", b'{"file:1/a":""}', "'file:1/a' belongs in 'parameters'"),
+        ("/v2/repository/models/add_sub/unload", b'{"unload_dependents":true}', "belongs in 'parameters'"),
         ("/v2/repository/models/add_sub/load", b'{"parameters":{"file:1/a":"%"}}', "is not valid base64"),
         (
             "/v2/repository/models/add_sub/load",

@@ -56,7 +56,7 @@ def array_of_contents(
     if other is not None:
         raise InvalidArgumentError(
             f"unexpected explicit tensor data for input tensor '{name}' for model '{model}' of type "
-            f"'{_DATATYPES[other]}', expected datatype '{kind.wire}'; its elements belong into {expected}"
+            f"'{_DATATYPES[other]}', expected datatype '{kind.wire}'; its elements belong in {expected}"
         )
     elements = getattr(contents, expected)
     if len(elements) != count:

@@ -61,7 +61,7 @@ def read_template(text: bytes, has_raw: bool) -> RequestTemplate:
     requested, forms, shared_outputs = read_outputs(message.outputs)
     is_plain = not (inputs.tensors or inputs.shared or shared_outputs) and all(each.is_plain for each in inputs.raw)
     *starts, raw_size = accumulate((each.header_size + each.size for each in inputs.raw), initial=0)
-    placed = list(zip(inputs.raw, starts, strict=True))
+    located = list(zip(inputs.raw, starts, strict=True))
     return RequestTemplate(
         model_name=message.model_name,
         version=model_version(message.model_version),
@@ -72,8 +72,8 @@ def read_template(text: bytes, has_raw: bool) -> RequestTemplate:
         form=ResponseForm(forms, parameters.empty_final) if forms or parameters.empty_final else PLAIN,
         shared_outputs=shared_outputs,
         raw_size=raw_size if is_plain else -1,
-        headers=tuple((start, start + each.header_size, each.header) for each, start in placed),
-        layout=InputLayout([_field(each, start) for each, start in placed] if is_plain else ()),
+        headers=tuple((start, start + each.header_size, each.header) for each, start in located),
+        layout=InputLayout([_field(each, start) for each, start in located] if is_plain else ()),
     )
 
 

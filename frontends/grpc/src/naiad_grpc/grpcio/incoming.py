@@ -10,9 +10,9 @@ import grpc
 class Incoming:
     """The messages of a stream, up to the client's last, or to the frontend's end: then the stream is `cut`.
 
-    Tasks that wait for a message are in `reading`, to be cancelled when the frontend is `ending`; they do not notice.
-    `is_reading` says that grpcio reads the next message: a task that is cancelled there loses the memory of a message
-    that arrives later for good (grpcio 1.85). Such a task ends with its call.
+    Tasks that wait for a message are in `reading`. The frontend cancels them when it is `ending`, which ends the
+    stream of messages and not the task. While `is_reading`, nothing else may cancel the task: grpcio 1.85 would leak a
+    message that arrives later. The task ends with its call.
     """
 
     def __init__(self, context: Any, reading: set[asyncio.Task[Any]], ending: Callable[[], bool]) -> None:

@@ -51,7 +51,7 @@ RATES: Mapping[int, Rate] = MappingProxyType(
 
 @dataclass(slots=True)
 class _Bucket:
-    """What is left of a rate, and when and after how many answers that was so."""
+    """A token bucket: it had `tokens` at the time `since`, after `answered` answers."""
 
     rate: Rate
     tokens: float
@@ -60,7 +60,7 @@ class _Bucket:
 
 
 class Budgets:
-    """What a connection may still do. Buckets are kept only for the kinds of frames that a client has sent."""
+    """Token buckets of one connection, one for each kind of frame that its client has sent."""
 
     __slots__ = ("_buckets", "answered")
 

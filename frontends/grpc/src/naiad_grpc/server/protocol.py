@@ -27,7 +27,8 @@ _MOST_UNREAD = 1 << 20
 _FEW_BYTES = 16 << 10
 """To copy so many bytes takes less time than a system call for many buffers."""
 _GOODBYE_BYTES = 1024
-"""More than what TLS sends at its end, of which asyncio must tell no connection that is lost."""
+"""High-water mark while a TLS connection closes: above the size of TLS's closing record, so that asyncio does not call
+`pause_writing` on a lost connection."""
 _LINGER_SECONDS = 1.0
 """How long a client may still send after it was sent the end of its connection, so that it can read why."""
 _LONGEST_TIMER = 10.0

@@ -68,7 +68,7 @@ class StreamingCall(Call):
             self._abandon()
 
     def _expire(self) -> None:
-        if self._blocked and not self.over:  # the status does not wait behind data that the client takes no more
+        if self._blocked and not self.over:  # the status would wait behind data that the client does not read
             self.connection.http2.discard(self._id)
         super()._expire()
 

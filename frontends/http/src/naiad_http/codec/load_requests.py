@@ -49,7 +49,7 @@ def read_load_request(body: bytes) -> LoadRequest:
     document = as_object(parse_document(text), "request")
     for key in document:
         if key == "config" or key.startswith(_FILE):
-            raise misplaced(key)
+            raise beside_parameters(key)
     config, files = "", {}
     for key, value in as_object(document.get("parameters", {}), "parameters").items():
         if key == "config":
@@ -63,9 +63,9 @@ def read_load_request(body: bytes) -> LoadRequest:
     return LoadRequest(config, files)
 
 
-def misplaced(key: str) -> InvalidArgumentError:
+def beside_parameters(key: str) -> InvalidArgumentError:
     """The error of a parameter that stands beside `parameters`, where it would have no effect."""
-    return InvalidArgumentError(f"'{key[:80]}' belongs into 'parameters': {{\"parameters\": {{\"{key[:80]}\": ...}}}}")
+    return InvalidArgumentError(f"'{key[:80]}' belongs in 'parameters': {{\"parameters\": {{\"{key[:80]}\": ...}}}}")
 
 
 def _without_large_strings(body: bytes) -> tuple[bytes, dict[str, memoryview]]:

@@ -138,9 +138,9 @@ class Decoder:
         """The request with its inputs from shared memory as they are now, and the form of its response."""
         if template.shared:
             inputs = self._with_shared(template, inputs, request_head.model_name)
-        form = self._form(template) if template.placed else template.form
+        form = self._form(template) if template.shared_outputs else template.form
         request = _request(request_head, template, request_id, correlation_id, inputs)
-        if template.placed or template.shared:
+        if template.shared_outputs or template.shared:
             targets = {name: each.target for name, each in form.outputs.items()}
             request.transfer = self._shared_memory().request_io(inputs, targets)
         return request, form
@@ -156,7 +156,7 @@ class Decoder:
         """The form of the answer, with the regions as they are now; the outputs must lie within them."""
         forms = dict(template.form.outputs)
         shared_memory = self._shared_memory()
-        for name, region, offset, byte_size in template.placed:
+        for name, region, offset, byte_size in template.shared_outputs:
             forms[name] = OutputForm(target=shared_memory.output(region, offset, byte_size))
         return ResponseForm(template.form.unlisted, forms)
 

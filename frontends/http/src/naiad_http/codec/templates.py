@@ -29,7 +29,7 @@ _ALL_AS_JSON = ResponseForm(AS_JSON)
 _NO_BINARY = InputLayout()
 
 LONGEST = 4096
-"""What longer texts have in common is not cached."""
+"""Templates of longer texts are not cached."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,8 +38,8 @@ class RequestTemplate:
 
     `tensors` came as JSON. A template without any serves any number of requests, so it names shared memory regions
     and holds none. Templates are not changed; the dataclass is not frozen because that costs as much as reading a
-    small tensor. `names` are those of all inputs, in order; `form` has the outputs without those in `placed`, which
-    go to shared memory. `layout` is that of the `binary` tensors; it has fields if all inputs are views.
+    small tensor. `names` are those of all inputs, in order; `form` has the outputs without those in `shared_outputs`,
+    which go to shared memory. `layout` is that of the `binary` tensors; it has fields if all inputs are views.
     """
 
     id: str
@@ -50,7 +50,7 @@ class RequestTemplate:
     shared: Sequence[SharedInput]
     requested: tuple[str, ...]
     form: ResponseForm
-    placed: Sequence[SharedOutput]
+    shared_outputs: Sequence[SharedOutput]
     size: int
     layout: InputLayout
 

@@ -10,7 +10,7 @@ from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad.reports import IndexEntry
 from naiad_http.bodies import read_body
 from naiad_http.codec.documents import as_boolean, as_object
-from naiad_http.codec.load_requests import misplaced, read_load_request
+from naiad_http.codec.load_requests import beside_parameters, read_load_request
 from naiad_http.codec.requests import LARGE_BYTES
 from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
@@ -63,7 +63,7 @@ class RepositoryRoutes:
         """An empty 200 when the model takes no more requests."""
         document = await read_document(request)
         if "unload_dependents" in document:
-            raise misplaced("unload_dependents")
+            raise beside_parameters("unload_dependents")
         parameters = as_object(document.get("parameters", {}), "parameters")
         for key in parameters:
             if key != "unload_dependents":
