@@ -110,7 +110,7 @@ class Reader:
 
     def run(self, block: Block) -> str:
         """Run the commands of a block and return what they print; `naiad serve` goes on until the next one."""
-        text = block.text.replace("make serve", "naiad serve examples/models").replace(".venv/bin/", "")
+        text = re.sub("make serve(?: ARGS=)?", "naiad serve examples/models ", block.text).replace(".venv/bin/", "")
         printed, after = "", 0
         for serve in _SERVE.finditer(text):
             printed += self.run_commands(text[after : serve.start()], block.note == "fails")
