@@ -1,8 +1,11 @@
 """What models do besides answering: streams, calls, metrics, sequences, health; all of it from their own process."""
 
+import errno
 import gc
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -263,6 +266,21 @@ def test_a_model_calls_another(write: Write, served: Serve, isolation: str) -> N
             assert client["m"].infer(X=np.ones(size, np.float32))["Y"].tolist() == [20] * size
         with pytest.raises(NaiadError, match="Model 'missing' is not ready"):
             client["m"].infer(X=ONE * 7)
+
+
+def test_a_call_whose_response_the_server_cannot_send_fails(
+    write: Write, served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(name: str, flags: int) -> NoReturn:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with served(write("m", CALLER), write("other", isolation="thread", body="x = np.ones(5000, np.float32)")) as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "memfd_create", refuse)
+            with pytest.raises(NaiadError, match=r"call of model 'm' cannot be sent .*Too many open files; raise"):
+                client["m"].infer(X=ONE)
+
+        assert client["m"].infer(X=ONE)["Y"].tolist() == [20] * 5000
 
 
 def test_a_model_reads_the_stream_of_another(write: Write, served: Serve) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from naiad_process_workers.frames import LinkBrokenError
+from naiad_process_workers.frames import LinkBrokenError, LinkClosedError
 
 _ALIGNMENT = 64
 SMALLEST_ARENA = 4 << 20
@@ -120,10 +120,13 @@ class OwnArenas:
         return any(arena.blocks for arena in list(self._arenas.values()))
 
     def allocate(self, size: int, channel: object, announce: Callable[[Arena], None]) -> tuple[Arena, int]:
-        """A block in an arena of that channel; a new arena is announced first. Raises OSError without memory."""
+        """A block in an arena of that channel; a new arena is announced first.
+
+        Raises OSError without memory or descriptors, and LinkClosedError once this is closed.
+        """
         with self._lock:
             if self._closed:
-                raise OSError("the arenas are closed")
+                raise LinkClosedError("the arenas are closed")
             for arena in self._arenas.values():
                 if arena.channel is channel and (offset := arena.blocks.allocate(size)) is not None:
                     return arena, offset

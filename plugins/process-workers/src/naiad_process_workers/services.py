@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from naiad.backend import ModelContext
-from naiad.errors import InvalidArgumentError, NaiadError
+from naiad.errors import InternalError, InvalidArgumentError, NaiadError
 from naiad.foreign_errors import describe_error
 from naiad.types import Request, Response, Trace
 from naiad_config.user_code import RemoteTraceback
@@ -200,20 +200,30 @@ class ControlLink:
         future.add_done_callback(reply)
 
     def _reply(self, number: int, result: Any) -> None:
-        encoder = Encoder(self._connection)
         try:
-            if isinstance(result, BaseException):
-                encoder.value("error")
-                put_error(encoder, result)
-            elif isinstance(result, Response):
-                encoder.value("response")
-                put_response(encoder, result)
-            else:
-                encoder.value("value")
-                encoder.value(result)
-            self._connection.send(Kind.REPLY, number, encoder.body())
-        except (LinkClosedError, OSError):
+            try:
+                body = self._encoded(result)
+            except LinkClosedError:
+                raise
+            except Exception as error:  # noqa: BLE001 - a caller that gets no reply waits for ever
+                reason = f"the reply to a call of model '{self._context.config.name}' cannot be sent to its process"
+                body = self._encoded(InternalError(f"{reason}: {describe_error(error)}"))
+            self._connection.send(Kind.REPLY, number, body)
+        except LinkClosedError:
             _logger.debug("a process ended before it got a reply")
+
+    def _encoded(self, result: Any) -> bytes:
+        encoder = Encoder(self._connection)
+        if isinstance(result, BaseException):
+            encoder.value("error")
+            put_error(encoder, result)
+        elif isinstance(result, Response):
+            encoder.value("response")
+            put_response(encoder, result)
+        else:
+            encoder.value("value")
+            encoder.value(result)
+        return encoder.body()
 
     def _send(self, kind: int, number: int, value: object) -> None:
         encoder = Encoder(self._connection)
