@@ -24,7 +24,7 @@ from naiad_process_workers import process, process_ends
 from naiad_process_workers.connection import Connection
 from naiad_process_workers.messages import Kind
 
-from .conftest import IsolatedCode, Serve, Write, children, until
+from .conftest import TENSORS, IsolatedCode, Serve, Write, children, until
 
 ONE = np.ones(4, np.float32)
 
@@ -356,6 +356,21 @@ def test_an_execution_that_takes_too_long_is_ended(write: Write, served: Serve) 
         with pytest.raises(WorkerDiedError, match="execution_timeout"):
             client.infer(X=ONE * 7)
         eventually(lambda: client.infer(X=ONE))
+
+
+@pytest.mark.parametrize("isolation", ["process", "model"])
+def test_a_warm_up_that_takes_too_long_is_ended(write: Write, served: Serve, isolation: str) -> None:
+    config = """
+        model_warmup {
+          name: "zeros" batch_size: 1 inputs { key: "X" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }
+        }
+    """
+    model = write(
+        "m", config=TENSORS + config, body="while x[0] == 0: pass", execution_timeout="0.3", isolation=isolation
+    )
+
+    with pytest.raises(NaiadError, match=r"longer than 0\.3 s \(execution_timeout\)"), served(model):
+        pass
 
 
 def test_a_start_that_takes_too_long_is_ended(write: Write, served: Serve) -> None:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from naiad.backend import Answer, Batch
@@ -69,9 +70,10 @@ class ProcessInstance:
         if self._attached:
             return future
         try:
-            while not future.done() or self._senders:
-                for frame in self.work.receive():
-                    self.take(frame)
+            self._wait_for(future)
+        except TimeoutError:
+            self.process.kill_overdue()
+            raise self.lost(self.process.end()) from None
         except Exception as error:  # noqa: BLE001 - what a process sends may be anything
             raise self.lost(self.process.end(broken(error))) from None
         return future.result()
@@ -126,6 +128,19 @@ class ProcessInstance:
             self.process.close()
         else:
             self.process.detach(self.work)
+
+    def _wait_for(self, future: "Future[Answer]") -> None:
+        """Take what the process sends until a batch is answered and its senders have ended.
+
+        Raises TimeoutError if an answer takes longer than an execution may.
+        """
+        limit, work = self.process.limits.execution, self.work
+        until = monotonic() + limit
+        while not future.done() or self._senders:
+            work.socket.settimeout(max(0.001, until - monotonic()) if limit and not future.done() else None)
+            for frame in work.receive():
+                self.take(frame)
+        work.socket.settimeout(None)
 
     def _begin(self, batch: Batch) -> "Future[Answer]":
         process = self.process

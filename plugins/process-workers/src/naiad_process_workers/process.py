@@ -212,6 +212,10 @@ class ModelProcess:
         self._killed_because = self._killed_because or reason
         self._popen.kill()
 
+    def kill_overdue(self) -> None:
+        """End the process, in which an execution takes longer than it may."""
+        self.kill(f"an execution took longer than {self.limits.execution:g} s (execution_timeout)")
+
     def dies(self, frame: Frame) -> None:
         """The process says what ends it."""
         error = error_in(Decoder(frame.body, self._memory.read))

@@ -77,7 +77,7 @@ class ProcessWorker(InstanceWorker[ItemT]):
             return  # its end is on the way
         limit = instance.process.limits.execution
         if limit:
-            self._limits[item] = self.loop.call_later(limit, self._overdue, instance, limit)
+            self._limits[item] = self.loop.call_later(limit, instance.process.kill_overdue)
         self._is_alone = alone
         instance.comes_alone(alone)
         if self._queued or size > _MOST_BYTES_ON_LOOP:
@@ -244,9 +244,6 @@ class ProcessWorker(InstanceWorker[ItemT]):
         self._limits.clear()
         self.fail_in_flight(reason)
         instance.lost(reason)
-
-    def _overdue(self, instance: ProcessInstance, limit: float) -> None:
-        instance.process.kill(f"an execution took longer than {limit:g} s (execution_timeout)")
 
     def _blocked(self) -> None:
         """The socket takes no more; write when it does. For any thread."""
