@@ -229,6 +229,21 @@ def test_a_model_file_that_follows_its_link_has_the_path_and_the_neighbours_of_t
     assert folder.instance().execute(batch_of({"x": [2]}, batching=False))["output"].item() == 10
 
 
+def test_the_top_level_of_a_file_that_a_link_leads_to_runs_once_a_load(folder, tmp_path):
+    folder.write(
+        code(
+            "from pathlib import Path; FACTOR = 1; log = Path(__file__ + '.log').open('a'); log.write('x'); log.close()"
+        ),
+        config='parameters { key: "follow_link" value { string_value: "true" } }',
+    )
+    (folder.path / "1" / "model.py").rename(tmp_path / "written.py")
+    (folder.path / "1" / "model.py").symlink_to(tmp_path / "written.py")
+
+    folder.instance()
+
+    assert (tmp_path / "written.py.log").read_text() == "x"
+
+
 def test_the_line_of_an_error_is_that_of_the_file_that_the_link_leads_to(folder, tmp_path):
     (tmp_path / "written.py").write_text("x = 1\nraise ValueError('no')\n")
     folder.write(config='parameters { key: "follow_link" value { string_value: "true" } }')

@@ -50,7 +50,7 @@ class PythonBackend:
         except BaseException:
             file.discard()
             raise
-        self._keep(file)
+        self._keep(self._path(context), file)
         return config
 
     def load(self, context: ModelContext) -> Model:
@@ -101,13 +101,16 @@ class PythonBackend:
     def _path(self, context: ModelContext) -> Path:
         return context.model_path("model.py") if self._directory is None else self._directory / "model.py"
 
-    def _keep(self, file: ModelFile) -> None:
-        """Keep the imported file for `load`, and drop those whose folder is gone: each override has its own folder."""
-        for path in [path for path in list(self._imported) if path == file.path or not path.is_file()]:
-            earlier = self._imported.pop(path, None)
+    def _keep(self, path: Path, file: ModelFile) -> None:
+        """Keep the imported file for `load`, and drop those whose folder is gone: each override has its own folder.
+
+        The path is that in the folder of the version; the file's own is where its link leads to, if it follows one.
+        """
+        for gone in [each for each in list(self._imported) if each == path or not each.is_file()]:
+            earlier = self._imported.pop(gone, None)
             if earlier is not None:
                 earlier[1].discard()
-        self._imported[file.path] = (_stamp(file.path), file)
+        self._imported[path] = (_stamp(path), file)
 
     def _kept(self, context: ModelContext) -> ModelFile | None:
         """The file as `complete` imported it a moment ago, unless it changed since."""
