@@ -15,6 +15,7 @@ import pytest
 from naiad.backend import Batch, Reply
 from naiad.errors import NaiadError, WorkerDiedError
 from naiad.types import Request
+from naiad_kit.senders import NullSender
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import ARENA, RETIRED, Connection, Memory
 from naiad_process_workers.frames import LinkBrokenError, LinkClosedError, frame_bytes
@@ -253,6 +254,27 @@ def test_the_process_reads_what_the_server_writes(alone: bool, kind: Kind) -> No
     other.close()
     other.memory.close()
     instance.process.end()
+
+
+def test_senders_may_open_while_an_answer_with_strings_is_taken_on_a_thread() -> None:
+    class Opening(int):
+        """The number of a batch; to compare it opens a sender, as the event loop does at any time."""
+
+        __hash__ = int.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            instance._senders[next(numbers), 0] = NullSender()
+            return False
+
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    instance, numbers = instance_over(here), itertools.count(10)
+    instance._senders[1, 0] = instance._senders[2, 0] = NullSender()
+
+    instance._forget(Opening(3))
+
+    assert len(instance._senders) == 4
+    instance.process.end()
+    there.close()
 
 
 def test_a_connection_that_is_closed_frees_its_buffer() -> None:

@@ -198,7 +198,7 @@ class ProcessInstance:
 
     def _forget(self, number: int) -> None:
         """Drop the requests of a batch that was answered and has no senders."""
-        if self._senders and any(each == number for each, _ in self._senders):
+        if self._senders and any(each == number for each, _ in list(self._senders)):  # the loop may add some meanwhile
             return
         if number not in self._open:
             self.process.requests.pop(number, None)
