@@ -17,6 +17,25 @@ ctypes.PyDLL(None).pause()
 """
 
 
+FORKED = """
+import os
+from naiad_process_workers.process import _Lifeline
+
+writer = _Lifeline()._writer
+if os.fork() == 0:
+    assert os.dup2(os.open("/dev/null", os.O_RDONLY), writer) == writer
+    if os.fork() == 0:
+        os.fstat(writer)
+        os._exit(0)
+    os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
+raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_a_child_of_a_child_of_the_server_keeps_its_files() -> None:
+    subprocess.run([sys.executable, "-c", FORKED], check=True)
+
+
 def test_each_process_ends_with_the_server_and_its_children_too_though_it_keeps_its_interpreter() -> None:
     reader, writer = os.pipe()
     command = [sys.executable, "-c", FROZEN, str(reader)]

@@ -80,8 +80,13 @@ class _Lifeline:
         os.register_at_fork(after_in_child=self._leave)
 
     def _leave(self) -> None:
-        """In a child of the server, which may live longer: only the server's end of the pipe counts."""
-        os.close(self._writer)
+        """In a child of the server, which may live longer: only the server's end of the pipe counts.
+
+        In a child of that child, the number may be that of another file.
+        """
+        writer, self._writer = self._writer, -1
+        if writer >= 0:
+            os.close(writer)
 
 
 _lock = threading.Lock()
