@@ -1,6 +1,10 @@
 """A TritonPythonModel that calls other models: exec, async_exec, and decoupled ones."""
 
+import asyncio
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +12,7 @@ import pytest
 from naiad.errors import (
     UnavailableError,
 )
+from naiad_custom import loops
 from naiad_testing import serve
 
 from .several import y
@@ -246,6 +251,26 @@ def test_a_model_finds_an_event_loop_on_its_thread(models):
 
     with serve(models.path) as client:
         assert [y(client["outer"].infer(X=[1])) for _ in range(2)] == [9, 9]
+
+
+@pytest.mark.parametrize(("version", "has_own"), [((3, 13), True), ((3, 14), False)])
+def test_a_main_thread_gets_an_event_loop_where_python_makes_none(version, has_own, monkeypatch):
+    """Of a thread of the test's: it has no loop, as a main thread since Python 3.14."""
+
+    def made() -> bool:
+        loop = loops.loop_of_thread()
+        if loop is None:
+            return False
+        assert asyncio.get_event_loop() is loop
+        loop.close()
+        return True
+
+    main = SimpleNamespace(current_thread=threading.current_thread, main_thread=threading.current_thread)
+    monkeypatch.setattr(loops, "threading", main)
+    monkeypatch.setattr(loops, "sys", SimpleNamespace(version_info=version))
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(made).result() is not has_own
 
 
 def test_texts_reach_the_called_model_as_bytes(models):

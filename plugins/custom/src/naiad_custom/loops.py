@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
@@ -54,9 +55,9 @@ class LoopThread:
 def loop_of_thread() -> asyncio.AbstractEventLoop | None:
     """Make an event loop for the running thread, where `asyncio.get_event_loop` returns it; the caller closes it.
 
-    None where the thread has a loop already, as the main thread of a process has.
+    None where the thread has a loop already, as the main thread of a process has before Python 3.14.
     """
-    if threading.current_thread() is threading.main_thread():
+    if sys.version_info < (3, 14) and threading.current_thread() is threading.main_thread():
         return None
     try:
         if not asyncio.get_event_loop().is_closed():
