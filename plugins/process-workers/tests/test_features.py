@@ -3,15 +3,16 @@
 import errno
 import gc
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 
 from naiad.errors import ModelFailedError, NaiadError
 from naiad.metrics import Metrics
+from naiad_process_workers.remote_services import RemoteResponses
 from naiad_testing import Client
 
 from .conftest import TENSORS, Serve, Write, until
@@ -305,6 +306,70 @@ def test_a_model_reads_the_stream_of_another(write: Write, served: Serve) -> Non
     )
     with served(model, write("other", REPEAT, DECOUPLED)) as client:
         assert client["m"].infer(X=ONE * 5)["Y"].tolist() == [10]
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_a_model_that_waits_for_a_response_in_vain_gets_it_later(write: Write, served: Serve, isolation: str) -> None:
+    model = write(
+        "m",
+        """
+        import asyncio, pathlib
+        import numpy as np
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            async def execute(self, requests):
+                (request,) = requests
+                x = pb_utils.get_input_tensor_by_name(request, "X")
+                call = pb_utils.InferenceRequest(model_name="other", requested_output_names=["Y"], inputs=[x])
+                responses = (await call.async_exec(decoupled=True)).__aiter__()
+                try:
+                    await asyncio.wait_for(anext(responses), 0.01)
+                    raise AssertionError
+                except TimeoutError:
+                    (pathlib.Path(__file__).parents[2] / "other" / "begin").touch()
+                await asyncio.sleep(0.1)  # the first response comes, most likely
+                seen = []
+                async for response in responses:
+                    if response.output_tensors():
+                        seen.append(pb_utils.get_output_tensor_by_name(response, "Y").as_numpy()[0])
+                return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", np.array(seen, np.float32))])]
+        """,
+        isolation=isolation,
+    )
+    begins = "while not (pathlib.Path(__file__).parents[1] / 'begin').exists(): time.sleep(0.001)"
+    repeat = REPEAT.replace("import time", "import pathlib, time")
+    other = write("other", repeat, DECOUPLED, body=begins, isolation="thread")
+
+    with served(model, other) as client:
+        assert client["m"].infer(X=ONE * 3)["Y"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("comes_first", [False, True])
+def test_a_response_that_comes_after_a_cancellation_is_the_next(comes_first: bool) -> None:
+    class ThisCaller:
+        def begin(self, name: str, number: int) -> "Future[Any]":
+            assert number == 5
+            calls.append((name, Future()))
+            return calls[-1][1]
+
+    calls: list[tuple[str, Future[Any]]] = []
+    responses = RemoteResponses(ThisCaller(), 5)  # type: ignore[arg-type]
+    assert responses.begin_next().cancel()
+
+    if comes_first:
+        calls[0][1].set_result("first")
+        first = responses.begin_next()
+    else:
+        first = responses.begin_next()
+        calls[0][1].set_result("first")
+    second = responses.begin_next()
+    calls[1][1].set_exception(ValueError("over"))
+
+    assert first.result(0) == "first"
+    assert isinstance(second.exception(0), ValueError)
+    responses.close()
+    assert [name for name, _ in calls] == ["next", "next", "close"]
 
 
 def test_metrics_of_the_model_are_the_servers(write: Write, served: Serve) -> None:

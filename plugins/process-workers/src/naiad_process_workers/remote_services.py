@@ -116,6 +116,9 @@ class RemoteResponses:
         self._caller = caller
         self._number = number
         self._is_closed = False
+        self._coming: list[
+            Future[Response | None]
+        ] = []  # the response that nothing has taken yet, if one is on its way
 
     def __iter__(self) -> Iterator[Response]:
         return self
@@ -128,8 +131,15 @@ class RemoteResponses:
         return response
 
     def begin_next(self) -> "Future[Response | None]":
-        """The next response when it is there, None after the last."""
-        return self._caller.begin("next", self._number)
+        """The next response when it is there, None after the last. One that comes after a cancellation is the next."""
+        following: Future[Response | None] = Future()
+        try:
+            response = self._coming[0]
+        except IndexError:
+            response = self._caller.begin("next", self._number)
+            self._coming.append(response)
+        response.add_done_callback(partial(_hand_on, self._coming, following))
+        return following
 
     def cancel(self) -> None:
         """Ask the model to stop."""
@@ -139,10 +149,25 @@ class RemoteResponses:
         """Take no more responses: the server forgets the call."""
         if not self._is_closed:
             self._is_closed = True
+            self._coming.clear()
             self._caller.begin("close", self._number)
 
     def __del__(self) -> None:
         self.close()
+
+
+def _hand_on(
+    coming: "list[Future[Response | None]]", following: "Future[Response | None]", done: "Future[Response | None]"
+) -> None:
+    """Set `following` to the response that has come; where that is cancelled, it waits for the one after."""
+    if not following.set_running_or_notify_cancel():
+        return
+    coming.clear()
+    error = done.exception()
+    if error is not None:
+        following.set_exception(error)
+    else:
+        following.set_result(done.result())
 
 
 class RemoteMetrics:
