@@ -167,14 +167,20 @@ def test_a_stream_that_is_refused_gives_its_window_of_the_connection_back(make_p
     assert [kind for kind, *_ in peer.errors()] == [RST]
 
 
-def test_a_message_that_is_expected_gets_its_window_at_once(make_peer):
+@pytest.mark.parametrize(("size", "paused", "granted"), [(1000, False, 0), (5000, False, 5000), (5000, True, 4000)])
+def test_a_message_that_is_expected_gets_its_window_at_once_and_the_next_one_the_usual(
+    make_peer, size, paused, granted
+):
     peer = make_peer(stream_window=1000).greet()
     peer.send(headers(1))
+    if paused:
+        peer.connection.pause(1)
 
-    peer.connection.expect(1, 50_000)
+    peer.connection.expect(1, size)
     peer.collect()
 
-    assert grants(peer) == [(1, 49_000)]
+    assert grants(peer) == ([(1, granted)] if granted else [])
+    assert peer.connection.streams[1].receive_window == 1000 + granted
 
 
 @pytest.mark.parametrize("before", [0, 30])

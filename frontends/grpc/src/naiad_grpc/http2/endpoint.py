@@ -157,10 +157,14 @@ class Endpoint:
                 self._grant(stream)
 
     def expect(self, stream_id: int, size: int) -> None:
-        """Widen the window of a stream at once for `size` bytes that are going to be taken anyway."""
+        """Widen the window of a stream at once for `size` bytes that are going to be taken anyway.
+
+        What the client may send behind them is the usual window, so that the next message need not wait for it.
+        """
         stream = self.streams[stream_id]
-        missing = min(size, MAX_WINDOW) - stream.receive_window
-        if missing > 0 and stream.state is State.OPEN:
+        if size > stream.receive_window and stream.state is State.OPEN:
+            ahead = 0 if stream.paused else self._limits.stream_window
+            missing = min(size + ahead, MAX_WINDOW) - stream.receive_window
             self.outbox.frames.append(window_update(stream_id, missing))
             stream.receive_window += missing
             stream.unread -= missing
