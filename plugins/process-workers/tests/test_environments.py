@@ -265,3 +265,15 @@ def test_the_reason_is_known_of_a_process_that_ended_before_its_first_step(tmp_p
 
     with pytest.raises(NaiadError, match="cannot run it: ModuleNotFoundError"):
         process.step(Kind.CLOSE)
+
+
+def test_a_program_that_is_not_python_and_goes_on_is_ended(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o755)
+    context = ModelContext(parse_text('name: "m"'), 1, tmp_path, tmp_path)
+    process = ModelProcess(context, Environment(str(program), None), Limits(hello=0.1))
+
+    expected = f"did not serve within 0.1 s; '{program}' must be Python 3.11 or newer, with numpy"
+    with pytest.raises(NaiadError, match=expected):
+        process.step(Kind.COMPLETE)

@@ -19,9 +19,9 @@ ctypes.PyDLL(None).pause()
 
 FORKED = """
 import os
-from naiad_process_workers.process import _Lifeline
+from naiad_process_workers.lifeline import Lifeline
 
-writer = _Lifeline()._writer
+writer = Lifeline().writer
 if os.fork() == 0:
     assert os.dup2(os.open("/dev/null", os.O_RDONLY), writer) == writer
     if os.fork() == 0:

@@ -3,7 +3,6 @@
 import itertools
 import json
 import logging
-import os
 import socket
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from naiad_process_workers.bodies import BodyArenasService, BodyPart
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, Memory
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
+from naiad_process_workers.lifeline import lifeline_reader
 from naiad_process_workers.memory_groups import MemoryGroup, MemoryGroups
 from naiad_process_workers.messages import Kind
 from naiad_process_workers.process_ends import ProcessEnds, describe_exit
@@ -40,18 +40,22 @@ SECONDS_TO_END = 1.0
 SECONDS_TO_CLOSE = 30.0
 """How long the model may take to close; then its process is killed."""
 
+_NEEDED = "must be Python 3.11 or newer, with numpy"
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a process may use: bytes of memory, and seconds to start and for an execution; 0 is no limit.
 
-    `groups` makes a cgroup for the limit of memory; without it, the bytes are those of address space.
+    `groups` makes a cgroup for the limit of memory; without it, the bytes are those of address space. `hello` are the
+    seconds in which an interpreter of the model's own must say that it serves, where `startup` says nothing.
     """
 
     memory: int = 0
     startup: float = 0.0
     execution: float = 0.0
     groups: MemoryGroups | None = None
+    hello: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,34 +74,6 @@ class Environment:
     def own(cls) -> "Environment":
         """The server's own."""
         return cls(sys.executable, tuple(sys.path))
-
-
-class _Lifeline:
-    """A pipe whose other end every process has: the system kills them when the server is gone."""
-
-    def __init__(self) -> None:
-        self.reader, self._writer = os.pipe()
-        os.register_at_fork(after_in_child=self._leave)
-
-    def _leave(self) -> None:
-        """In a child of the server, which may live longer: only the server's end of the pipe counts.
-
-        In a child of that child, the number may be that of another file.
-        """
-        writer, self._writer = self._writer, -1
-        if writer >= 0:
-            os.close(writer)
-
-
-_lock = threading.Lock()
-_lifelines: list[_Lifeline] = []
-
-
-def _lifeline() -> int:
-    with _lock:
-        if not _lifelines:
-            _lifelines.append(_Lifeline())
-        return _lifelines[0].reader
 
 
 _ends = ProcessEnds()
@@ -186,6 +162,8 @@ class ModelProcess:
         limit = self.limits.startup
         work.socket.settimeout(limit or None)
         try:
+            if self._unproven:
+                self._wait_for_hello(work)
             with suppress(LinkClosedError):  # the process has ended, and may have said why
                 work.send(kind, self._count, encoder.body())
             frame = self._next(work, Kind.DONE, Kind.FAILED)
@@ -254,6 +232,18 @@ class ModelProcess:
         work.send(Kind.CLOSE, 0, Encoder(work).body())
         self._next(work, Kind.DONE)
 
+    def _wait_for_hello(self, work: Connection) -> None:
+        """Wait until an interpreter of the model's own serves. Raises TimeoutError for another program."""
+        limits = self.limits
+        work.socket.settimeout(limits.startup or limits.hello)
+        try:
+            self._next(work, Kind.HELLO)
+        except TimeoutError:
+            if not limits.startup:
+                self.kill(f"it did not serve within {limits.hello:g} s; '{self._unproven}' {_NEEDED}")
+            raise
+        work.socket.settimeout(limits.startup or None)
+
     def _next(self, work: Connection, *kinds: Kind) -> Frame:
         """The next frame of these kinds; what the instance says otherwise is of no interest any more."""
         while True:
@@ -284,7 +274,7 @@ class ModelProcess:
         return work, control
 
     def _spawn(self, environment: Environment, work: int, control: int) -> "subprocess.Popen[bytes]":
-        lifeline = _lifeline()
+        lifeline = lifeline_reader()
         setup = {
             "path": environment.path,
             "packages": dict(environment.packages),
@@ -316,7 +306,7 @@ class ModelProcess:
         reason = describe_exit(code, 0 if self._group is not None else self.limits.memory)
         if code <= 0 or not self._unproven:
             return reason
-        return f"{reason}, before it served; '{self._unproven}' must be Python 3.11 or newer, with numpy"
+        return f"{reason}, before it served; '{self._unproven}' {_NEEDED}"
 
 
 def _kill(process: ModelProcess | None, reason: str) -> None:

@@ -69,6 +69,8 @@ class Runtime:
         root.setLevel(logging.DEBUG)
         os.register_at_fork(after_in_child=functools.partial(self._leave_links, log))
         threading.Thread(target=self._listen, name="naiad-control", daemon=True).start()
+        with suppress(LinkClosedError):  # which reading it says, too
+            self._main.work.send(Kind.HELLO)
         self._serve(self._main)
         _exit(0)
 
