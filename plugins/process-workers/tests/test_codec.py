@@ -83,6 +83,7 @@ def test_strided_and_foreign_arrays_are_sent_as_they_are_seen() -> None:
 
 def test_requests_keep_everything_that_a_model_may_read() -> None:
     plain = Request("m", {"x": Tensor.of("x", np.zeros(2, np.float32))})
+    of_text = Request("m", {"x": Tensor.of("x", np.zeros(2, np.float32))}, correlation_id="")
     full = Request(
         "m",
         {"x": Tensor.of("x", np.ones(2, np.float32))},
@@ -99,11 +100,12 @@ def test_requests_keep_everything_that_a_model_may_read() -> None:
     )
     with connected() as (here, there):
         encoder = Encoder(here)
-        put_batch(encoder, Batch([plain, full], [1, 1]), ["y", "z"])
+        put_batch(encoder, Batch([plain, of_text, full], [1, 1, 1]), ["y", "z"])
         batch = batch_in(Decoder(encoder.body(), there.memory.read), "m", lambda index: None, None)  # type: ignore[arg-type, return-value]
 
-    first, second = batch.requests
-    assert (first.id, first.requested, dict(first.parameters)) == ("", (), {})
+    first, empty, second = batch.requests
+    assert (first.id, first.requested, dict(first.parameters), first.correlation_id) == ("", (), {}, 0)
+    assert empty.correlation_id == ""
     assert second.inputs["x"].array.tolist() == [1, 1]
     for name in ("id", "requested", "parameters", "priority", "timeout_microseconds", "deadline", "correlation_id"):
         assert getattr(second, name) == getattr(full, name)

@@ -162,7 +162,7 @@ def put_request(encoder: Encoder, request: Request, size: int = 1) -> None:
     has_extras = bool(
         request.id
         or request.parameters
-        or request.correlation_id
+        or request.correlation_id != 0
         or request.deadline is not None
         or request.version
         or request.priority
