@@ -73,6 +73,26 @@ def test_a_library_that_the_configuration_loads_is_code(server: Running, load: L
         load(server, config, "1/operators", b"\x7fELF")
 
 
+@LOADS
+def test_a_library_that_a_parameter_names_is_code(server: Running, load: Load) -> None:
+    parameters = {"CPU_EXTENSION_PATH": {"string_value": "1/operators.bin"}}
+    config = json.dumps({"backend": "openvino", "parameters": parameters})
+
+    with pytest.raises(InferenceServerException, match=r"file override '1/operators\.bin' is code"):
+        load(server, config, "1/operators.bin", b"\x7fELF")
+
+
+@LOADS
+@pytest.mark.parametrize("key", ["trt_extra_plugin_lib_paths", "trt_engine_decryption_lib_path"])
+def test_a_configuration_of_a_client_names_no_libraries_of_the_server(server: Running, load: Load, key: str) -> None:
+    accelerator = {"name": "tensorrt", "parameters": {key: "/tmp/plugins"}}
+    accelerators = {"gpu_execution_accelerator": [accelerator]}
+    config = json.dumps({"backend": "onnxruntime", "optimization": {"execution_accelerators": accelerators}})
+
+    with pytest.raises(InferenceServerException, match=f"parameter '{key}' of an accelerator names files"):
+        load(server, config, "1/model.onnx", adder())
+
+
 @pytest.mark.parametrize("parameter", ["python", "EXECUTION_ENV_PATH"])
 def test_a_configuration_of_a_client_chooses_no_program(server: Running, tmp_path: Path, parameter: str) -> None:
     program = tmp_path / "program"

@@ -1,6 +1,6 @@
 """Files and configurations that a client sends with a load request: which of them are code, or choose a program."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from naiad_config.errors import ConfigError, Problem
@@ -17,6 +17,8 @@ _NAMES = {"requirements.txt"}
 _CONFIGURATION = "config.pbtxt"
 _ENVIRONMENTS = ("python", "EXECUTION_ENV_PATH")
 """Model parameters that name the interpreter of a model's process."""
+_PATHS = ("_path", "_paths")
+"""How parameters of accelerators end that name files: libraries with plugins, caches of engines."""
 
 
 def is_code(file: PurePath) -> bool:
@@ -34,17 +36,38 @@ def refuse_code(sent: Paths, config: ModelConfig, executes: bool) -> None:
 
     `executes` says whether every file is a program to the backend, as a model of Python or TorchScript is.
     """
-    operations = config.model_operations
-    libraries = {PurePath(name).name for name in (operations.op_library_filename if operations is not None else ())}
+    named = set(_named_files(config))
     for file in sorted(set(sent) - {_CONFIGURATION}):
         path = PurePath(file)
-        if executes or is_code(path) or path.name in libraries:
+        if executes or is_code(path) or path.name in named:
             raise _refusal(f"file override '{file}' is code for the backend '{config.backend}'")
     for name in _ENVIRONMENTS if sent else ():
         if name in config.parameters:
             raise _refusal(
                 f"parameter '{name}' chooses the program that runs model '{config.name}'", f"parameters.{name}"
             )
+    for key, name in _accelerator_paths(config) if _CONFIGURATION in sent else ():
+        raise _refusal(f"parameter '{name}' of an accelerator names files that model '{config.name}' may execute", key)
+
+
+def _named_files(config: ModelConfig) -> Iterator[str]:
+    """The names of files that the configuration may have the backend load as libraries: all that parameters name."""
+    if config.model_operations is not None:
+        yield from (PurePath(name).name for name in config.model_operations.op_library_filename)
+    yield from (PurePath(parameter.string_value).name for parameter in config.parameters.values())
+
+
+def _accelerator_paths(config: ModelConfig) -> Iterator[tuple[str, str]]:
+    """The parameters of accelerators that name files, such as trt_extra_plugin_lib_paths: key and name."""
+    policy = config.optimization
+    accelerators = None if policy is None else policy.execution_accelerators
+    if accelerators is None:
+        return
+    for side in ("gpu_execution_accelerator", "cpu_execution_accelerator"):
+        for index, accelerator in enumerate(getattr(accelerators, side)):
+            for name in accelerator.parameters:
+                if name.endswith(_PATHS):
+                    yield f"optimization.execution_accelerators.{side}[{index}].parameters[{name}]", name
 
 
 def _refusal(message: str, key: str = "") -> ConfigError:

@@ -24,6 +24,7 @@ class TensorRtBackend:
         platforms=("tensorrt_plan",),
         files={"model.plan": "tensorrt_plan"},
         framework=DISTRIBUTIONS,
+        executes_files=True,  # a plan is code for the GPU, and may bring code for the host
     )
 
     def __init__(self, machine: Machine | None = None) -> None:
