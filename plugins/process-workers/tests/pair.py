@@ -4,7 +4,15 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from naiad_process_workers.arenas import SMALLEST_ARENA, OwnArenas
 from naiad_process_workers.connection import Connection, Memory
+
+
+def is_free(arenas: OwnArenas, channel: object) -> bool:
+    """Whether the reader has no block of the first arena of that channel: all of it can be taken, and is given back."""
+    arena, offset = arenas.allocate(SMALLEST_ARENA, channel, lambda new: None)
+    arenas.free([(arena.number, offset)])
+    return arena.number == 1
 
 
 @contextmanager

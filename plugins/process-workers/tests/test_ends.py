@@ -24,7 +24,7 @@ from naiad_process_workers.messages import Kind, batch_in, put_answer, put_reply
 from naiad_process_workers.process import Limits
 from naiad_tensors.tensors import Tensor
 
-from .pair import connected
+from .pair import connected, is_free
 
 
 class FakeControl:
@@ -250,7 +250,7 @@ def test_the_process_reads_what_the_server_writes(alone: bool, kind: Kind) -> No
     del batch
     other.send(Kind.DROPPED, 1, b"")
     instance.work.receive()
-    assert not instance.process.memory.own.blocks_in_use
+    assert is_free(instance.process.memory.own, instance.work)
     other.close()
     other.memory.close()
     instance.process.end()

@@ -114,11 +114,6 @@ class OwnArenas:
         self._next_number = next_number or itertools.count(1).__next__
         self._closed = False
 
-    @property
-    def blocks_in_use(self) -> bool:
-        """Whether the reader has any block."""
-        return any(arena.blocks for arena in list(self._arenas.values()))
-
     def allocate(self, size: int, channel: object, announce: Callable[[Arena], None]) -> tuple[Arena, int]:
         """A block in an arena of that channel; a new arena is announced first.
 

@@ -104,11 +104,6 @@ class FrameReader:
         self._missing = 0
         self._descriptors: deque[int] = deque()
 
-    @property
-    def is_between_frames(self) -> bool:
-        """Whether no frame is incomplete: the other side may end here."""
-        return not self._pieces
-
     def feed(self, read: bytes, descriptors: Sequence[int] = ()) -> list[Frame]:
         """The frames that are complete now. Raises LinkBrokenError."""
         self._descriptors.extend(descriptors)
