@@ -257,7 +257,7 @@ def test_a_model_finds_an_event_loop_on_its_thread(models):
 def test_a_main_thread_gets_an_event_loop_where_python_makes_none(version, has_own, monkeypatch):
     """Of a thread of the test's: it has no loop, as a main thread since Python 3.14."""
 
-    def made() -> bool:
+    def gets_one() -> bool:
         loop = loops.loop_of_thread()
         if loop is None:
             return False
@@ -270,7 +270,7 @@ def test_a_main_thread_gets_an_event_loop_where_python_makes_none(version, has_o
     monkeypatch.setattr(loops, "sys", SimpleNamespace(version_info=version))
 
     with ThreadPoolExecutor(1) as thread:
-        assert thread.submit(made).result() is not has_own
+        assert thread.submit(gets_one).result() is not has_own
 
 
 def test_texts_reach_the_called_model_as_bytes(models):

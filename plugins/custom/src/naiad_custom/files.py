@@ -94,7 +94,7 @@ class ModelFile:
         name = f"{self.package}.{self.path.stem}"
         spec = util.spec_from_file_location(name, self.path, loader=SourceLoader(self._package, name, str(self.path)))
         if spec is None or spec.loader is None:
-            raise InvalidArgumentError(f"'{self.path}' is no Python file")
+            raise InvalidArgumentError(f"'{self.path}' is not a Python file")
         module = util.module_from_spec(spec)
         sys.modules[name] = module
         if in_own_process():

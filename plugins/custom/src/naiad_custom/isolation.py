@@ -13,7 +13,7 @@ _PACKAGE = "naiad_custom"
 
 
 def declared_isolation(path: Path) -> str:
-    """The literal `isolation` of the one `@model(...)` in that file; "" without one, or for what is no Python file."""
+    """The literal `isolation` of the one `@model(...)` in that file; "" without one, or if it is not a Python file."""
     try:
         tree = syntax_tree(path) if path.is_file() else ast.Module([], [])  # to read a pipe would wait for ever
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):  # what imports the file says so

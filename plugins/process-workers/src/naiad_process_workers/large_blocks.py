@@ -9,7 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 _SECONDS = 0.1
-"""So long after the first of several blocks they are given back together: a busy model does so with its messages."""
+"""Seconds from the first free block until all blocks that are free by then are given back.
+
+A busy model gives them back earlier, with its messages.
+"""
 
 
 class LargeBlocks:

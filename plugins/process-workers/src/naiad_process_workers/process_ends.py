@@ -85,7 +85,10 @@ class ProcessEnds:
 
 
 def _signal_group(leader: int, number: int) -> bool:
-    """Signal the group of this leader. Returns False for a group without members; others may have its number then."""
+    """Signal the group of this leader.
+
+    Returns False if the group has no members; its number may then belong to another group.
+    """
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, number)
         return True

@@ -100,7 +100,7 @@ def a_dict(parameters: Any) -> Mapping[str, ParameterValue]:
         try:
             parameters = json.loads(parameters)
         except ValueError as error:
-            raise TritonModelException(f"the parameters of a request are no JSON: {error}") from error
+            raise TritonModelException(f"the parameters of a request are not valid JSON: {error}") from error
     if not isinstance(parameters, Mapping):
         raise TritonModelException(
             f"the parameters of a request are a dict, or a JSON object as text, not {parameters!r}"

@@ -55,7 +55,7 @@ def _content(path: str | bytes, content: Any) -> bytes:
 def _call(ask: Callable[[ModelCalls], _T]) -> _T:
     context = context_of_caller()
     if context is None:
-        raise TritonModelException("models are loaded, unloaded and asked for by the code of a model only")
+        raise TritonModelException("load_model, unload_model and is_model_ready can be called only by a model's code")
     try:
         return ask(context.models)
     except NaiadError as error:

@@ -49,9 +49,9 @@ class DecoupledInstance(TritonInstance):
         ]
         requests = received_requests(batch.requests, self._outputs, None, senders)
         del senders  # dropping the last reference to one ends its request
-        now = ExecutionScope(self._models, batch.requests)
-        now.calls()  # here, on the thread that executes: what goes on in the background holds no instance
-        token = enter_scope(now)
+        scope = ExecutionScope(self._models, batch.requests)
+        scope.calls()  # bind the calls on the executing thread: a background task no longer occupies the instance
+        token = enter_scope(scope)
         try:
             answer = self._execute(requests)
             if inspect.iscoroutine(answer):

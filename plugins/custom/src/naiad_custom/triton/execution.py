@@ -47,9 +47,9 @@ def outside_of_execute() -> Iterator[None]:
         _current.reset(token)
 
 
-def enter_scope(now: ExecutionScope) -> Token[ExecutionScope | None]:
+def enter_scope(scope: ExecutionScope) -> Token[ExecutionScope | None]:
     """The running code is in this scope from here on, and so are tasks and threads that copy the context."""
-    return _current.set(now)
+    return _current.set(scope)
 
 
 leave_scope = _current.reset
@@ -81,13 +81,13 @@ def calls_in(created_in: ExecutionScope | None) -> ModelCalls:
     A thread of the model's own may call too; its calls belong to no request. Raises TritonModelException outside of
     `execute`, and in code that belongs to no model.
     """
-    now = _current.get() or created_in
-    if now is None:
+    scope = _current.get() or created_in
+    if scope is None:
         context = context_of_caller()
         if context is None:
             raise TritonModelException("a request can be executed by the code of a model only, within its 'execute'")
         return context.models
-    calls = now.calls()
+    calls = scope.calls()
     if calls is None:
         raise TritonModelException(
             "BLS is only supported during the 'execute' function. Other models may not be loaded yet, or not any more; "
