@@ -252,6 +252,37 @@ def test_a_large_input_is_a_promise():
     assert region.threads == []
 
 
+@pytest.mark.parametrize(("datatype", "dtype"), [("BYTES", np.object_), ("BOOL", np.bool_)])
+def test_many_strings_and_booleans_are_read_by_the_worker(datatype, dtype):
+    region = Region()
+    count = SIZE // 4 if datatype == "BYTES" else SIZE  # an empty string takes four bytes
+    described = SharedInput("X", datatype, (count,), np.dtype(dtype), count, "r", 0, SIZE)
+
+    tensor = tensor_over(region, described, "m")
+    assert region.threads == []
+    transfer = request_io({"X": tensor}, {})
+    assert transfer is not None
+    transfer.fetch(lend=True)
+
+    assert tensor.array.shape == (count,)
+    assert set(tensor.array.tolist()) == {b""} if datatype == "BYTES" else {False}
+    assert len(region.threads) == 1
+
+
+def test_strings_that_are_cut_fail_their_request_and_the_model_sees_empty_ones():
+    region = Region()
+    region.write(0, 4, [b"\xff\xff\xff\x7f"], "")
+    count = SIZE // 4
+    tensor = tensor_over(region, SharedInput("X", "BYTES", (count,), np.dtype(object), count, "r", 0, SIZE), "m")
+    transfer = request_io({"X": tensor}, {})
+    assert transfer is not None
+
+    with pytest.raises(InvalidArgumentError, match="'X'"):
+        transfer.fetch()
+
+    assert set(tensor.array.tolist()) == {b""}
+
+
 def test_a_location_outside_its_region_is_refused():
     with pytest.raises(InvalidArgumentError, match="outside"):
         SharedOutput(Region(), 4, SIZE)

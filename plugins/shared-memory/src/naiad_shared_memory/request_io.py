@@ -74,8 +74,34 @@ class SharedContent(DeferredPayload):
         return None
 
 
+class SharedElements(SharedContent):
+    """As SharedContent, for strings and booleans: their bytes are looked at one by one, so they are never lent.
+
+    `fetch` raises InvalidArgumentError, that names `model`, too for bytes that are no such tensor.
+    """
+
+    __slots__ = ("_described", "_model")
+
+    def __init__(self, region: Region, described: SharedInput, model: str) -> None:
+        super().__init__(region, described.offset, described.byte_size, described.shape, described.dtype)
+        self._described = described
+        self._model = model
+
+    def fetch(self) -> np.ndarray:
+        """The tensor, copied and read once."""
+        if self._array is None:
+            content = self._region.read(self._offset, self._size).data
+            self._array = _elements(content, self._described, self._model)
+        return self._array
+
+    def lend(self) -> None:
+        """Nothing: a model needs arrays of their elements."""
+
+
 def tensor_over(region: Region, described: SharedInput, model: str) -> Tensor:
-    """The tensor with what the region holds now: a copy of its bytes, or a `SharedContent` where it is large.
+    """The tensor with what the region holds now: a copy of its bytes, or a `SharedContent` where that takes long.
+
+    A copy from a GPU waits for what computes there.
 
     Raises InvalidArgumentError, that names `model`, when the bytes do not lie within the region or are no such tensor.
     """
@@ -84,11 +110,15 @@ def tensor_over(region: Region, described: SharedInput, model: str) -> Tensor:
 
 def _payload(region: Region, described: SharedInput, model: str) -> np.ndarray | SharedContent:
     is_plain = described.datatype not in ("BYTES", "BOOL")
-    if is_plain and described.byte_size >= LARGE:
+    if described.byte_size >= LARGE or isinstance(region, DeviceMemory):
+        if not is_plain:
+            return SharedElements(region, described, model)
         return SharedContent(region, described.offset, described.byte_size, described.shape, described.dtype)
     content = region.read(described.offset, described.byte_size).data
-    if is_plain:
-        return np.ndarray(described.shape, described.dtype, content)
+    return np.ndarray(described.shape, described.dtype, content) if is_plain else _elements(content, described, model)
+
+
+def _elements(content: memoryview, described: SharedInput, model: str) -> np.ndarray:
     if described.datatype == "BOOL":
         return bool_array(described.shape, content)
     return unpack_strings(content, described.elements, described.name, model).reshape(described.shape)
@@ -225,11 +255,11 @@ class SharedMemoryIO:
 
 def _zeros(tensor: Tensor) -> np.ndarray:
     """Zeros in place of what cannot be read, all of them the same one where there is no memory for so many."""
-    dtype = tensor_type(tensor.datatype).dtype
+    zero = np.array(b"" if tensor.datatype == "BYTES" else 0, tensor_type(tensor.datatype).dtype)
     try:
-        return np.zeros(tensor.shape, dtype)
+        return np.full(tensor.shape, zero)
     except MemoryError:
-        return np.broadcast_to(np.zeros((), dtype), tensor.shape)
+        return np.broadcast_to(zero, tensor.shape)
 
 
 def request_io(inputs: Mapping[str, Tensor], outputs: Mapping[str, OutputTarget | None]) -> SharedMemoryIO | None:
@@ -241,6 +271,6 @@ def request_io(inputs: Mapping[str, Tensor], outputs: Mapping[str, OutputTarget 
     large = {
         name: target
         for name, target in outputs.items()
-        if isinstance(target, SharedOutput) and target.byte_size >= LARGE
+        if isinstance(target, SharedOutput) and (target.byte_size >= LARGE or isinstance(target.region, DeviceMemory))
     }
     return SharedMemoryIO(deferred, large) if deferred or large else None
