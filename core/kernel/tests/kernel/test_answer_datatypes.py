@@ -6,9 +6,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from naiad.backend import Reply
 from naiad_tensors.datatypes import TENSOR_TYPES
 
-from .answering import batch, failure, floats, read, responses
+from .answering import batch, failed, failure, floats, read, responses
 from .foreign import Foreign
 
 
@@ -55,6 +56,16 @@ def test_text_becomes_bytes_with_every_nul(text: Any) -> None:
     (response,) = responses(read({"X": text}, batch(1), config))
 
     assert response.outputs["X"].array.tolist() == [[b"a\0", "ä".encode()]]
+
+
+def test_text_that_is_not_unicode_fails_its_own_request_alone() -> None:
+    config = 'name: "m" max_batch_size: 2 output { name: "X" data_type: TYPE_STRING dims: [ 1 ] }'
+    replies = [Reply({"X": np.array([[text]], dtype=object)}) for text in ("\ud800", "b")]
+
+    outcomes = read(replies, batch(1, 1), config)
+
+    assert "output 'X' cannot be read as an array: UnicodeEncodeError" in failed(outcomes[0])
+    assert responses(outcomes[1:])[0].outputs["X"].array.tolist() == [[b"b"]]
 
 
 def test_bytes_are_not_copied() -> None:

@@ -153,7 +153,10 @@ class DeclaredOutputs:
         if datatype != declared.datatype and self._strict:
             raise self._wrong_datatype(name, datatype, declared)
         if datatype == "BYTES":
-            return bytes_array(array), datatype
+            try:
+                return bytes_array(array), datatype
+            except Exception as error:  # a string that UTF-8 cannot carry, an object whose __str__ raises
+                raise self._unreadable(name, error) from error
         if datatype == "BF16":
             return array.view(np.uint16), datatype
         return array.astype(tensor_type(datatype).dtype, copy=False), datatype
