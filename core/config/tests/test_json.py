@@ -77,6 +77,8 @@ def test_all_mistakes_are_reported_at_once():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (r'{"metric_tags": {"a": "\ud800"}}', "JSON: the JSON has half of a surrogate pair, which UTF-8 cannot carry"),
+        (r'{"\udc00": 1}', "JSON: the JSON has half of a surrogate pair, which UTF-8 cannot carry"),
         ("[" * 100_000, "JSON: the JSON is nested too deep (a model configuration has seven levels)"),
         ('{"a":1,"a":2}', "JSON: broken JSON: the key 'a' is given twice in one object"),
         ('{"a":NaN}', 'JSON: broken JSON: NaN is not a JSON number; write it as a string, "NaN"'),

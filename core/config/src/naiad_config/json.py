@@ -47,11 +47,15 @@ def read_json(text: str | bytes | Mapping[str, Any], file: str = "JSON") -> Pars
 
 def _document(text: str | bytes, file: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_without_doubles, parse_constant=_no_constant)
+        document = json.loads(text, object_pairs_hook=_without_doubles, parse_constant=_no_constant)
+        json.dumps(document, ensure_ascii=False).encode()
+        return document
     except json.JSONDecodeError as error:
         problem = Problem(f"broken JSON: {error.msg}", "", file, error.lineno, error.colno)
     except UnicodeDecodeError as error:
         problem = Problem(f"the JSON is not UTF-8: {error.reason} at byte {error.start}", "", file)
+    except UnicodeEncodeError:
+        problem = Problem("the JSON has half of a surrogate pair, which UTF-8 cannot carry", "", file)
     except RecursionError:
         problem = Problem("the JSON is nested too deep", "", file, hint="a model configuration has seven levels")
     except ValueError as error:
