@@ -22,3 +22,12 @@ def test_a_model_may_import_the_package_of_telemetry_itself():
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_models_may_be_the_first_to_import_openvino_at_once():
+    code = "from concurrent.futures import ThreadPoolExecutor as Pool; from naiad_openvino.runtime import runtime; "
+    code += "print(len({*Pool(4).map(lambda _: runtime(), range(4))}))"
+
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (ended.stdout, ended.stderr) == ("1\n", "")

@@ -2,6 +2,7 @@
 
 import functools
 import sys
+import threading
 from types import ModuleType
 
 from naiad_kit.backends.frameworks import import_framework
@@ -9,6 +10,9 @@ from naiad_kit.backends.frameworks import import_framework
 _STEP = "run pip install 'naiad-openvino[cpu]'"
 _TELEMETRY = "openvino_telemetry"
 """The package that reports each import of OpenVINO to Google Analytics; OpenVINO has a stub for where it is missing."""
+
+_import_lock = threading.Lock()
+"""`functools.cache` lets several threads miss at once, and the entry of `sys.modules` is there once."""
 
 
 @functools.cache
@@ -18,12 +22,13 @@ def runtime() -> ModuleType:
     Raises PluginError, with what to install, when the module is missing or broken.
     """
     modules: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]
-    modules.setdefault(_TELEMETRY, None)  # an import of it is an ImportError
-    try:
-        return import_framework("openvino", "OpenVINO", "naiad-openvino", _STEP)
-    finally:
-        if modules[_TELEMETRY] is None:
-            del modules[_TELEMETRY]
+    with _import_lock:
+        modules.setdefault(_TELEMETRY, None)  # an import of it is an ImportError
+        try:
+            return import_framework("openvino", "OpenVINO", "naiad-openvino", _STEP)
+        finally:
+            if modules[_TELEMETRY] is None:
+                del modules[_TELEMETRY]
 
 
 def describe_error(error: BaseException) -> str:
