@@ -122,6 +122,21 @@ def test_each_sequence_goes_on_with_its_own_variables(counter):
     assert sums(number(5, 8), number(5, 7)) == [5, 5]
 
 
+def test_a_variable_in_bf16_keeps_its_value(workbench):
+    sent = ops.parameter([-1, 1], openvino.Type.f32, name="IN")
+    first = ops.convert(ops.multiply(sent, ops.constant(np.float32(0))), "bf16")
+    total = ops.add(ops.convert(ops.read_value(first, "total"), "f32"), sent)
+    total.output(0).get_tensor().set_names({"OUT"})
+    kept = ops.assign(ops.convert(total, "bf16"), "total")
+    workbench.write(openvino.Model([ops.result(total)], [kept], [sent], "counter"))
+    instance = workbench.load("max_batch_size: 4").instance
+
+    requests = number(3, 7, sequence_start=True), number(4, 7)
+    answers = [instance.execute(Batch([each], [1]))[0] for each in requests]
+
+    assert [answer.outputs["OUT"].item() for answer in answers] == [3, 7]
+
+
 def test_the_memory_of_the_weights_is_counted_once(workbench):
     rows = ops.parameter([-1, 10], openvino.Type.f32, name="x")
     weights = ops.constant(np.ones((10, 10), np.float32))

@@ -35,9 +35,14 @@ class Variables:
         if request.sequence_end:
             self.forget(request.correlation_id)
         elif request.correlation_id:
-            copied = [runtime().Tensor(variable.state.data.copy()) for variable in self._request.query_state()]
-            self._kept[request.correlation_id] = copied
+            states = [variable.state for variable in self._request.query_state()]
+            self._kept[request.correlation_id] = [_copy(state) for state in states]
 
     def forget(self, correlation_id: int | str) -> None:
         """Let go of what a sequence left."""
         self._kept.pop(correlation_id, None)
+
+
+def _copy(state: Any) -> Any:
+    """A tensor of the same type; numpy takes the bits of a BF16 tensor for float16."""
+    return runtime().Tensor(state.data.copy(), list(state.shape), state.element_type)
