@@ -224,13 +224,16 @@ def test_descriptors_without_frames_break_the_link() -> None:
     there.close()
 
 
-def test_a_process_that_ends_before_it_is_written_to_fails_the_batch() -> None:
+@pytest.mark.parametrize("by_another", [False, True])
+def test_a_process_that_ends_before_it_is_written_to_fails_the_batch(by_another: bool) -> None:
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     there.close()
     instance = instance_over(here)
+    if by_another:  # another instance that shares the process has noticed its end
+        instance.process.memory.close()
 
     with pytest.raises(WorkerDiedError):
-        instance.execute(Batch([Request("m", {})], [1]))
+        instance.execute(Batch([Request("m", {"x": Tensor.of("x", np.arange(3000))})], [1]))
 
 
 @pytest.mark.parametrize(("alone", "kind"), [(False, Kind.EXECUTE), (True, Kind.EXECUTE_ALONE)])

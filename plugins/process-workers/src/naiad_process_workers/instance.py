@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -145,8 +146,11 @@ class ProcessInstance:
     def _begin(self, batch: Batch) -> "Future[Answer]":
         process = self.process
         number = next(process.numbers)
-        encoder = Encoder(self.work)
-        put_batch(encoder, batch, self._outputs)
+        body = b""
+        with suppress(LinkClosedError):  # another instance has ended the process that they share: to send fails, too
+            encoder = Encoder(self.work)
+            put_batch(encoder, batch, self._outputs)
+            body = encoder.body()
         future = PendingAnswer()
         self._open[number] = batch, future
         process.requests[number] = batch.requests
@@ -156,7 +160,7 @@ class ProcessInstance:
             if request.cancelled:
                 request.on_cancelled()
         try:
-            self.work.send(Kind.EXECUTE_ALONE if self._alone else Kind.EXECUTE, number, encoder.body())
+            self.work.send(Kind.EXECUTE_ALONE if self._alone else Kind.EXECUTE, number, body)
         except LinkClosedError:
             if not self._attached:
                 raise self.lost(process.end()) from None
