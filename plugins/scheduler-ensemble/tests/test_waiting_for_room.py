@@ -2,12 +2,15 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
-from naiad import Request
+from naiad import Request, Response, Tensor
 from naiad.errors import DeadlineExceededError, UnavailableError
+from naiad.server import Deliver, Outcome
 from naiad_kit.metrics import MetricsApi
 from naiad_testing.loops import until
 
@@ -131,6 +134,51 @@ async def test_a_request_that_is_cancelled_as_it_gets_room_leaves_it_to_the_next
 
     assert second.over
     assert answered == refusing.refused == ["second", "fourth"]
+
+
+class Patient:
+    """A version of a model that answers with y when a test says so, whatever the deadline of the request."""
+
+    name, version = "patient", 1
+    over, queue_ns, phases = False, 0, (0, 0, 0)
+
+    def __init__(self) -> None:
+        self.deliver: deque[Deliver] = deque()
+
+    def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> "Patient":
+        self.deliver.append(deliver)
+        return self
+
+    def answer(self) -> None:
+        self.deliver.popleft()(Response(self.name, 1, "", {"y": Tensor.of("y", np.zeros(4, np.float32))}))
+
+    def resume(self) -> None:
+        pass
+
+    def cancel(self) -> None:
+        pass
+
+
+async def test_a_request_whose_deadline_passes_in_a_step_does_not_wait_for_room_after_it(chain: Parts) -> None:
+    chain.join("b", "A", "C", "one x=A -> y=B", "ten x=B -> y=C", scheduling="max_inflight_requests: 1")
+
+    async with chain.serving() as server:
+        version, one, ten = chain.ensembles["b"], Patient(), Patient()
+        version._ensemble.steps = (one, ten)  # type: ignore[assignment]
+        outcomes: list[Outcome] = []
+        deadline = time.monotonic() + 0.1
+        server.submit(ask("b"), lambda _: None)
+        server.submit(ask("b", deadline=deadline), outcomes.append)
+        assert version.waiting == 1
+        one.answer()
+        await until(lambda: len(one.deliver) == len(ten.deliver) == 1)
+        await until(lambda: time.monotonic() > deadline + 0.05)
+        assert not outcomes
+        one.answer()
+        await until(lambda: outcomes)
+        ten.answer()
+
+    assert "still waited for room at a step" in str(outcomes)
 
 
 class Admitted:

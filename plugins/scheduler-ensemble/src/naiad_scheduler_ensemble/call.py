@@ -266,6 +266,7 @@ class EnsembleCall:
         self._ensemble.ended(self)
 
     def _expire(self) -> None:
+        self._timer = None
         if self._held:
             waited = f"the request still waited for room at a step after {monotonic() - self._arrival:.3f} s"
             self.fail(DeadlineExceededError(f"Deadline Exceeded: {waited}"))
