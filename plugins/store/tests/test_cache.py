@@ -1,10 +1,13 @@
 """The size of the cache: what is removed from it, and what stays."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 from time import monotonic
 from typing import BinaryIO
+
+import pytest
 
 from naiad.errors import UnavailableError
 from naiad_store.cache import ModelCache
@@ -74,6 +77,26 @@ def test_what_a_killed_server_had_begun_is_removed_when_the_cache_is_full(tmp_pa
 
     assert not unfinished.exists()
     assert list((tmp_path / "partial").iterdir()) == []
+
+
+def test_a_folder_whose_removal_is_broken_off_is_assembled_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remove_one_file(folder: Path, ignore_errors: bool) -> None:
+        for path in list(folder.rglob("*"))[:1]:
+            path.unlink()
+
+    objects = {part: StoredObject("s3", part, 100, "etag") for part in ("more", "weights")}
+    killed = ModelCache(tmp_path, 150)
+    half_removed = ModelCache(tmp_path, 0).folder("m", "m-1", objects, download)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", remove_one_file)
+        fetch(killed, "n", "1")
+    restored = ModelCache(tmp_path, 0).folder("m", "m-1", objects, download)
+
+    assert restored == half_removed
+    assert sorted(path.name for path in restored.iterdir()) == ["more", "weights"]
 
 
 def test_a_download_that_begins_as_another_drops_its_file_takes_a_new_one(tmp_path: Path) -> None:

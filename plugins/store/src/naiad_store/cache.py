@@ -99,8 +99,7 @@ class ModelCache:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 if not _is_at(partial, file):  # another process has finished it, or given it up, meanwhile
                     continue
-                if file.seek(0, os.SEEK_END) > stored.size:
-                    file.truncate(0)
+                file.seek(0, os.SEEK_END)  # another process may have written meanwhile
                 download(stored, file)
                 file.flush()
                 os.fsync(file.fileno())
@@ -118,7 +117,7 @@ class ModelCache:
         for folder, _ in sorted(_entries(self.root / "models"), key=lambda entry: entry[1].st_mtime):
             with _unused(self.root / "locks" / folder.name.partition(".")[0]) as unused:
                 if unused:
-                    shutil.rmtree(folder, ignore_errors=True)
+                    _remove(folder)
             self._remove_unlinked()
             if self._size() <= self._limit:
                 return
@@ -134,6 +133,15 @@ class ModelCache:
             with _unused(path) as unused:
                 if unused:
                     path.unlink(missing_ok=True)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder under another name: with its own it has all of its files, or is not there."""
+    gone = folder.with_name(f"{folder.name.partition('.')[0]}.gone.new")
+    shutil.rmtree(gone, ignore_errors=True)
+    with suppress(OSError):  # it is that one, or that one cannot be removed
+        folder.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def _linked(path: Path, target: Path) -> bool:
