@@ -51,6 +51,12 @@ def identity(shape: Any, kind: int = TensorProto.FLOAT) -> Any:
     return model_of([node], [value("IN", shape, kind)], [value("OUT", shape, kind)])
 
 
+def given_back(shape: Any, kind: int = TensorProto.FLOAT) -> Any:
+    """OUT = IN, and IN itself is an output too."""
+    node = helper.make_node("Identity", ["IN"], ["OUT"])
+    return model_of([node], [value("IN", shape, kind)], [value("IN", shape, kind), value("OUT", shape, kind)])
+
+
 def gather() -> Any:
     """OUT = TABLE[INDEX] of a table of four rows: fails at run time for an index of 4 and more."""
     table = helper.make_tensor("TABLE", TensorProto.FLOAT, [4], [10.0, 11.0, 12.0, 13.0])
@@ -115,8 +121,8 @@ def sequence_output() -> Any:
 @pytest.fixture(scope="session")
 def models() -> SimpleNamespace:
     """The functions that make models, by name."""
-    functions = (add_sub, identity, gather, with_default, accumulator, dense, ragged, sequence_output, model_of, value)
-    return SimpleNamespace(**{function.__name__: function for function in functions})
+    functions = (add_sub, identity, given_back, gather, with_default, accumulator, dense, ragged, sequence_output)
+    return SimpleNamespace(**{function.__name__: function for function in (*functions, model_of, value)})
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """Runs whose tensors stay on the GPU; the tests let ONNX Runtime take host memory for GPU memory."""
 
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -128,6 +129,28 @@ def test_an_output_that_stays_keeps_its_memory(models: Any) -> None:
     instance.close()
 
     assert held(first["SUM"]) == [[5, 5]]
+
+
+def test_an_input_that_the_model_also_gives_as_an_output_keeps_its_memory(models: Any) -> None:
+    array = on_gpu(3)
+    freed = weakref.ref(array)
+    sent = Request("m", {"IN": Tensor.of("IN", array)}, on_device={"IN": [GPU]})
+
+    answer = instance_of(models.given_back(["n", 2])).execute(Batch([sent], [1]))
+    del array, sent
+
+    assert freed() is not None
+    assert held(answer["IN"]) == [[3, 3]]
+
+
+def test_an_input_on_the_host_that_the_model_also_gives_as_an_output_is_copied(models: Any) -> None:
+    array = np.full((1, 2), 3, np.float32)
+    sent = Request("m", {"IN": Tensor.of("IN", array)}, on_device={"OUT": [GPU]})
+
+    answer = instance_of(models.given_back(["n", 2])).execute(Batch([sent], [1]))
+    array[:] = 0  # as memory that something else was put into
+
+    assert answer["IN"].tolist() == [[3, 3]]
 
 
 def test_a_request_that_fails_alone_does_not_take_others_with_it(models: Any) -> None:

@@ -42,6 +42,16 @@ def test_bf16_outputs_outlive_the_run(workbench, models):
     assert [int(out[0, 0]) for out in kept] == list(range(20))
 
 
+def test_an_input_in_bf16_that_the_model_also_gives_as_an_output_outlives_its_request(workbench, models):
+    served = workbench.load(models.given_back(["n", 512], TensorProto.BFLOAT16))
+    sent = np.arange(512, dtype=np.uint16).reshape(1, 512)
+
+    answer = served.execute({"IN": Tensor("IN", "BF16", (1, 512), sent)})
+    sent[:] = 0  # as memory that something else was put into
+
+    assert answer["IN"][0].tolist() == list(range(512))
+
+
 def test_a_failing_operator_says_what_onnx_runtime_says(workbench, models):
     served = workbench.load(models.gather())
 

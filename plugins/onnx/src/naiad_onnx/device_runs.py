@@ -66,7 +66,9 @@ class DeviceRuns:
         batch.mark_infer_done()
         values = binding.get_outputs()
         return {
-            name: self._kept(name, value) if name in staying else host_value(value, self._datatypes[name] == "BF16")
+            name: self._kept(name, value, held)
+            if name in staying
+            else host_value(value, self._datatypes[name] == "BF16", held)
             for name, value in zip(names, values, strict=True)
         }
 
@@ -75,9 +77,10 @@ class DeviceRuns:
         element = BFLOAT16 if datatype == "BF16" else TENSOR_TYPES[datatype].dtype
         binding.bind_input(name, *self._ort_device, element, tensor.shape, tensor.address)
 
-    def _kept(self, name: str, value: Any) -> DeviceTensor:
-        """An output where it is; its memory belongs to the arena of the session."""
-        owner = (value, self._session)
+    def _kept(self, name: str, value: Any, held: Sequence[Any]) -> DeviceTensor:
+        """An output where it is; its memory belongs to the arena of the session, or to the bound input that it is."""
+        inputs = [each for each in held if isinstance(each, DeviceTensor) and each.address == value.data_ptr()]
+        owner = (value, self._session, inputs)
         return DeviceTensor.at(value.data_ptr(), self._device, self._datatypes[name], tuple(value.shape()), owner)
 
     def _joined(self, tensors: Sequence[DeviceTensor]) -> DeviceTensor:

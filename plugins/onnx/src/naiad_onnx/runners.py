@@ -4,7 +4,7 @@ A direct run costs 6 µs a call and copies nothing: ONNX Runtime reads the calle
 its own memory. Bindings made for each call cost 11 µs, `OrtValue`s 45 µs, without one copy less.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,9 +44,8 @@ class _BoundRunner:
         for name in names:
             binding.bind_output(name, "cpu")
         self._session.run_with_iobinding(binding, options)
-        del held
         values = binding.get_outputs()
-        return [host_value(value, name in self._bfloat16) for name, value in zip(names, values, strict=True)]
+        return [host_value(value, name in self._bfloat16, held) for name, value in zip(names, values, strict=True)]
 
 
 def bind_array(binding: Any, name: str, array: np.ndarray, is_bf16: bool) -> np.ndarray:
@@ -57,10 +56,15 @@ def bind_array(binding: Any, name: str, array: np.ndarray, is_bf16: bool) -> np.
     return kept
 
 
-def host_value(value: Any, is_bf16: bool) -> np.ndarray:
-    """The array over the memory of an `OrtValue` on the host; BF16 as its bits."""
+def host_value(value: Any, is_bf16: bool, held: Iterable[Any]) -> np.ndarray:
+    """The array over the memory of an `OrtValue` on the host; BF16 as its bits.
+
+    `held` are the bound inputs. An output that is one of them is copied: ONNX Runtime gives it out as the bound
+    address, whose memory it does not own.
+    """
     array: np.ndarray = np.asarray(_Bits(value)) if is_bf16 else value.numpy()
-    return array
+    is_input = any(isinstance(each, np.ndarray) and each.ctypes.data == value.data_ptr() for each in held)
+    return array.copy() if is_input else array
 
 
 class _Bits:
