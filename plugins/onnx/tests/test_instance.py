@@ -52,6 +52,14 @@ def test_an_input_in_bf16_that_the_model_also_gives_as_an_output_outlives_its_re
     assert answer["IN"][0].tolist() == list(range(512))
 
 
+def test_a_scalar_in_bf16_runs(workbench, models):
+    served = workbench.load(models.identity([], TensorProto.BFLOAT16))
+
+    answer = served.execute({"IN": Tensor("IN", "BF16", (), np.array(0x3F80, np.uint16))})
+
+    assert (answer["OUT"].shape, int(answer["OUT"])) == ((), 0x3F80)
+
+
 def test_a_failing_operator_says_what_onnx_runtime_says(workbench, models):
     served = workbench.load(models.gather())
 

@@ -50,7 +50,7 @@ class _BoundRunner:
 
 def bind_array(binding: Any, name: str, array: np.ndarray, is_bf16: bool) -> np.ndarray:
     """Bind an input's memory; the array that must be kept until the run is over."""
-    kept = np.ascontiguousarray(array)
+    kept = np.ascontiguousarray(array).reshape(array.shape)  # it makes a scalar a vector
     element = BFLOAT16 if is_bf16 else kept.dtype
     binding.bind_input(name, "cpu", 0, element, kept.shape, kept.__array_interface__["data"][0])
     return kept
