@@ -153,6 +153,15 @@ def test_an_input_on_the_host_that_the_model_also_gives_as_an_output_is_copied(m
     assert answer["IN"].tolist() == [[3, 3]]
 
 
+def test_a_tensor_with_gaps_is_read_by_its_strides(models: Any) -> None:
+    gaps = FakeDeviceArray(np.float32([[1, 2, 3, 4]])[:, ::2])
+    sent = Request("m", {"IN": Tensor.of("IN", gaps)})
+
+    answer = instance_of(models.identity(["n", 2])).execute(Batch([sent], [1]))
+
+    assert answer["OUT"].tolist() == [[1, 3]]
+
+
 def test_a_request_that_fails_alone_does_not_take_others_with_it(models: Any) -> None:
     instance = instance_of(models.gather())
     sent = [

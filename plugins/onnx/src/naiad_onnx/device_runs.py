@@ -31,9 +31,13 @@ class DeviceRuns:
         }
 
     def device_inputs(self, batch: Batch) -> dict[str, Sequence[DeviceTensor]]:
-        """The inputs of the batch that are on the GPU already."""
+        """The inputs of the batch that are on the GPU already, in C order without gaps: they are bound by address."""
         tensors_of = {name: batch.resident(name, self.input_devices) for name in batch.input_names}
-        return {name: tensors for name, tensors in tensors_of.items() if tensors}
+        return {
+            name: tensors
+            for name, tensors in tensors_of.items()
+            if tensors and all(tensor.is_contiguous for tensor in tensors)
+        }
 
     def device_outputs(self, batch: Batch, names: Sequence[str]) -> Collection[str]:
         """The outputs that may stay there."""
