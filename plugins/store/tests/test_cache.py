@@ -34,6 +34,14 @@ def test_the_generation_that_was_used_longest_ago_is_removed_when_the_cache_is_f
     assert sum(path.stat().st_size for path in (tmp_path / "objects").iterdir()) == 200
 
 
+def test_a_generation_that_is_fetched_again_and_again_leaves_the_one_before_it(tmp_path: Path) -> None:
+    cache = ModelCache(tmp_path, 1)
+
+    serving, *_, again = [fetch(cache, "m", generation) for generation in ("1", "2", "2", "2")]
+
+    assert (serving.exists(), again.exists()) == (True, True)
+
+
 def test_what_another_server_has_loaded_stays_whatever_the_limit_says(tmp_path: Path) -> None:
     first, other = ModelCache(tmp_path, 0), ModelCache(tmp_path, 1)
     kept = fetch(first, "m", "1")

@@ -37,7 +37,7 @@ class ModelCache:
     def __init__(self, root: Path, limit: int) -> None:
         self.root = root
         self._limit = limit
-        self._in_use: dict[str, list[int]] = {}
+        self._in_use: dict[str, dict[str, int]] = {}  # descriptors by model and digest
         weakref.finalize(self, _close, self._in_use)
 
     def folder(self, model: str, digest: str, objects: Mapping[str, StoredObject], download: Download) -> Path:
@@ -57,10 +57,7 @@ class ModelCache:
             except BaseException:
                 os.close(lock)
                 raise
-            used = self._in_use.setdefault(model, [])
-            used.append(lock)
-            while len(used) > 2:
-                os.close(used.pop(0))
+            self._keep(model, digest, lock)
             os.utime(folder)
             self._evict()
         except OSError as error:
@@ -75,6 +72,15 @@ class ModelCache:
         lock = os.open(self.root / "locks" / digest, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         fcntl.flock(lock, fcntl.LOCK_SH)
         return lock
+
+    def _keep(self, model: str, digest: str, lock: int) -> None:
+        """Hold the lock until two other folders of the model are fetched."""
+        used = self._in_use.setdefault(model, {})
+        if digest in used:
+            os.close(used.pop(digest))
+        used[digest] = lock
+        while len(used) > 2:
+            os.close(used.pop(next(iter(used))))
 
     def _assemble(self, folder: Path, objects: Mapping[str, StoredObject], download: Download) -> None:
         """Make the folder of links under another name, and rename it."""
@@ -170,8 +176,8 @@ def _entries(folder: Path) -> list[tuple[Path, os.stat_result]]:
     return entries
 
 
-def _close(locks: Mapping[str, list[int]]) -> None:
-    for lock in [lock for each in locks.values() for lock in each]:
+def _close(locks: Mapping[str, Mapping[str, int]]) -> None:
+    for lock in [lock for each in locks.values() for lock in each.values()]:
         os.close(lock)
 
 
