@@ -53,6 +53,7 @@ class _Member:
     group: str
     seen: float
     received: int = 0
+    owed: list[Order] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -89,12 +90,16 @@ class Board:
     def join(self, group: str, replica: str, known: Iterable[Order], now: float) -> list[Order]:
         """A replica has come up, or comes back with the kept orders that it knows: what it must carry out, in order.
 
-        A control plane that has lost its state gets it back by the known orders.
+        A control plane that has lost its state gets it back by the known orders, which it owes to the members that
+        joined before.
         """
         for order in known:
             kept = self._kept.get((order.group, order.key))
             if kept is None or kept.number < order.number:
                 self._kept[order.group, order.key] = order
+                for member in self._members.values():
+                    if order.is_for(member.group):
+                        member.owed.append(order)
             self._last = max(self._last, order.number)
         self._members[replica] = _Member(group, now)
         open_orders = [each.order for each in self._open.values() if each.order.key]
@@ -112,6 +117,19 @@ class Board:
     def orders(self, group: str, since: int) -> list[Order]:
         """The orders for that group with larger numbers that are still open."""
         return [order for order in self._recent if order.number > since and order.is_for(group)]
+
+    def owes(self, replica: str) -> bool:
+        """Whether others have brought kept orders since a replica joined."""
+        member = self._members.get(replica)
+        return member is not None and bool(member.owed)
+
+    def hand_out(self, replica: str) -> list[Order]:
+        """These orders, each once."""
+        member = self._members.get(replica)
+        if member is None:
+            return []
+        owed, member.owed = member.owed, []
+        return owed
 
     def publish(self, group: str, payload: Payload, key: str, now: float) -> Order:
         """A new order for the members of a group as they are now."""

@@ -22,6 +22,7 @@ class ControlPlane:
         self._board = Board()
         self._changed = asyncio.Condition()
         self._started = monotonic()
+        self._orders: set[asyncio.Task[Result]] = set()
 
     async def join(self, group: str, replica: str, known: Sequence[Order]) -> tuple[int, list[Order]]:
         """A replica has come up, or finds a control plane anew: the last order's number, and what to carry out."""
@@ -36,10 +37,10 @@ class ControlPlane:
         async with self._changed:
             try:
                 async with asyncio.timeout(POLL_SECONDS):
-                    await self._changed.wait_for(lambda: bool(self._board.orders(group, since)))
+                    await self._changed.wait_for(lambda: self._board.owes(replica) or self._board.orders(group, since))
             except TimeoutError:
                 pass
-        return self._board.orders(group, since)
+        return [*self._board.hand_out(replica), *self._board.orders(group, since)]
 
     async def report(self, replica: str, number: int, answer: object) -> None:
         """A replica's answer to an order."""
@@ -54,11 +55,19 @@ class ControlPlane:
     async def publish(self, group: str, payload: Payload, key: str = "", seconds: float | None = None) -> Result:
         """Have all replicas of a group carry out an order ("": of every group), and wait for their answers.
 
-        Waits no longer than `seconds`, if any. An order with a `key` is kept for later replicas if a replica succeeded.
+        Waits no longer than `seconds`, if any. An order with a `key` is kept for later replicas if a replica succeeded,
+        also where the caller has left before.
         """
         deadline = None if seconds is None else monotonic() + seconds
         await self._wait_for_members(group, min(deadline or inf, self._started + LOST_SECONDS))
         order = self._board.publish(group, payload, key, monotonic())
+        following = asyncio.get_running_loop().create_task(self._follow(order, deadline))
+        self._orders.add(following)
+        following.add_done_callback(self._orders.discard)
+        return await asyncio.shield(following)
+
+    async def _follow(self, order: Order, deadline: float | None) -> Result:
+        """The result of an order that was published, when it has one."""
         try:
             await self._notify()
             async with self._changed:
@@ -68,7 +77,7 @@ class ControlPlane:
                             await self._changed.wait()
                     except TimeoutError:
                         self._board.expire(monotonic())
-        finally:  # also where the caller has gone
+        finally:
             result = self._board.close(order.number)
         keep = not result.answers or any(
             isinstance(each, RawAnswer) and each.succeeded for each in result.answers.values()

@@ -16,7 +16,7 @@ from naiad_ray.merging import merged_index, merged_statistics
 from naiad_ray.raw import GrpcRequest, HttpRequest, RawAnswer
 from naiad_ray.request_fields import Subject, subject_of
 
-UNAVAILABLE, NOT_FOUND = 14, 5
+UNAVAILABLE, INTERNAL, NOT_FOUND = 14, 13, 5
 _STREAMED = b"/generate_stream"
 
 

@@ -5,7 +5,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from naiad_ray.board import Order, Payload
+from naiad.foreign_errors import describe_error
+from naiad_ray.board import Order, Payload, Question
+from naiad_ray.gateway import INTERNAL, error_answer
 from naiad_ray.raw import RawAnswer
 
 _RETRY_SECONDS = 0.5
@@ -95,9 +97,16 @@ class Membership:
             _logger.warning("the control plane did not get the answer to order %s: %s", order.number, error)
 
     async def _carry(self, order: Order) -> object:
-        answer = await self._carry_out(order.payload)
+        try:
+            answer = await self._carry_out(order.payload)
+        except Exception as error:  # the caller of the order waits for an answer
+            _logger.exception("order %s (%s) could not be carried out", order.number, order.key)
+            if isinstance(order.payload, Question):
+                return describe_error(error)
+            return error_answer(order.payload, INTERNAL, describe_error(error))
         if order.key and isinstance(answer, RawAnswer):
-            self._known[order.group, order.key] = order
-            if not answer.succeeded:
+            if answer.succeeded:
+                self._known[order.group, order.key] = order
+            else:
                 _logger.warning("order %s (%s) failed: %s", order.number, order.key, answer.text or answer.body)
         return answer
