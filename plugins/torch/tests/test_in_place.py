@@ -48,6 +48,22 @@ class Writes(torch.nn.Module):
         return x.add_(1).mul_(2)
 """
 
+ACCUMULATOR = """
+import torch
+
+class Accumulates(torch.nn.Module):
+    def forward(self, x, total):
+        total.add_(x)
+        return x.add_(1), total
+"""
+
+STATE = """
+    sequence_batching { state {
+        input_name: "total" output_name: "total__1" data_type: TYPE_FP32 dims: [ 4 ]
+        use_same_buffer_for_input_output: true
+    } }
+"""
+
 
 def received():
     return np.frombuffer(np.full(4, 3, np.float32).tobytes(), np.float32)
@@ -81,6 +97,27 @@ def test_an_exported_program_that_writes_to_its_input_leaves_the_received_bytes_
 
     assert x.tolist() == [3] * 4
     assert answer["OUTPUT__0"].tolist() == [8] * 4
+
+
+@pytest.mark.parametrize("kind", [WritesInput, WritesInputSometimes])
+def test_a_script_that_writes_to_its_input_leaves_an_array_that_may_be_written_to_alone(workbench, kind):
+    x = np.full(4, 3, np.float32)
+
+    answer = workbench.script(kind(), CONFIG).execute({"x": x})
+
+    assert x.tolist() == [3] * 4
+    assert answer["y__0"].tolist() == [8] * 4
+
+
+def test_a_module_in_python_may_write_to_the_one_buffer_of_a_state(workbench):
+    workbench.path("model.py").write_text(ACCUMULATOR)
+    total, x = np.full(4, 3, np.float32), np.ones(4, np.float32)
+    served = workbench.load(f'backend: "pytorch" runtime: "model.py" {CONFIG} {STATE}')
+
+    answer = served.execute({"x": x, "total": total})
+
+    assert (total.tolist(), x.tolist()) == ([4] * 4, [1] * 4)
+    assert answer["total__1"].tolist() == [4] * 4
 
 
 def test_a_script_that_keeps_its_result_does_not_change_its_last_answer(workbench):

@@ -41,14 +41,16 @@ class Device(Protocol):
         ...
 
 
-def device_of(placement: Placement, pinned: Pinned, copies_outputs: bool = False) -> Device:
+def device_of(
+    placement: Placement, pinned: Pinned, copies_outputs: bool = False, buffers: Collection[str] = ()
+) -> Device:
     """The device of an instance. Raises UnsupportedError for a GPU that PyTorch does not have.
 
     `pinned` says which copies go through page-locked memory, `copies_outputs` that its program writes its
-    next results to where the last ones are.
+    next results to where the last ones are. The program may write to the arrays of the inputs `buffers`.
     """
     if placement.kind != "GPU":
-        return Host("" if placement.kind == "MODEL" else "cpu")
+        return Host("" if placement.kind == "MODEL" else "cpu", buffers)
     cuda = runtime().cuda
     if not cuda.is_available() or placement.device >= cuda.device_count():
         raise UnsupportedError(
@@ -63,9 +65,10 @@ class Host:
 
     input_devices: Collection[devices.Device] = ()
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, buffers: Collection[str]) -> None:
         self.name = name
         self.isolates = False
+        self._buffers = buffers
 
     def active(self) -> AbstractContextManager[None]:
         """Nothing to choose."""
@@ -74,8 +77,9 @@ class Host:
     def bring(self, batch: Batch, name: str, is_bf16: bool) -> Any:
         """A tensor over the memory of the request itself, or of the joined batch."""
         array = batch.input(name)
-        if self.isolates and not array.flags.writeable:  # others may read it: a received buffer, a step's output
-            array = np.array(array, order="C")
+        if self.isolates:  # others may read a request's array: a client in this process, other steps of an ensemble
+            is_own = len(batch.requests) > 1 or name in self._buffers
+            array = array if is_own and array.flags.writeable else np.array(array, order="C")
         return tensor_of(array, is_bf16)
 
     def fetch(self, batch: Batch, values: Mapping[str, Any]) -> dict[str, Any]:

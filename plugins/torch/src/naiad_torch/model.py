@@ -8,6 +8,7 @@ from pathlib import Path
 
 from naiad.backend import MemoryUsage, ModelContext, Placement
 from naiad.errors import ConfigError, InvalidArgumentError
+from naiad_config import ModelConfig
 from naiad_torch.devices import device_of
 from naiad_torch.files import read_artefact
 from naiad_torch.gpu import pinned_of
@@ -51,13 +52,14 @@ class TorchModel:
                 self._name,
             )
         self._pinned = pinned_of(context.config)
+        self._buffers = _state_buffers(context.config)
         self._lock = threading.Lock()
         self._shared: dict[str, Program] = {}
         self._programs: list[Program] = []
 
     def instantiate(self, placement: Placement) -> TorchInstance:
         """An instance there. Raises NaiadError when PyTorch does not have the device or cannot load the model there."""
-        device = device_of(placement, self._pinned, copies_outputs=self._settings.compile is not None)
+        device = device_of(placement, self._pinned, self._settings.compile is not None, self._buffers)
         with self._lock:
             program = self._shared.get(device.name)
             if program is None:
@@ -83,6 +85,12 @@ class TorchModel:
         del self._artefact
         if self._library is not None:
             self._library.triton_pytorch_model_fini()
+
+
+def _state_buffers(config: ModelConfig) -> frozenset[str]:
+    """The inputs that are states with one buffer for input and output, which the model may write to."""
+    states = config.sequence_batching.state if config.sequence_batching is not None else ()
+    return frozenset(state.input_name for state in states if state.use_same_buffer_for_input_output)
 
 
 def _initialised(context: ModelContext, library: str) -> ctypes.CDLL | None:
