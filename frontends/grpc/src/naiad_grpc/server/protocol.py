@@ -27,8 +27,7 @@ _MOST_UNREAD = 1 << 20
 _FEW_BYTES = 16 << 10
 """To copy so many bytes takes less time than a system call for many buffers."""
 _GOODBYE_BYTES = 1024
-"""High-water mark while a TLS connection closes: above the size of TLS's closing record, so that asyncio does not call
-`pause_writing` on a lost connection."""
+"""High-water mark of a TLS connection that closes: its last record must have no lost connection paused by asyncio."""
 _LINGER_SECONDS = 1.0
 """How long a client may still send after it was sent the end of its connection, so that it can read why."""
 _LONGEST_TIMER = 10.0
