@@ -103,10 +103,7 @@ class ModelProcess:
         self._unproven = environment.python if environment.path is None else ""
         work, control = self._start(environment)
         self.work = Connection(work, self._memory)
-        requests, process = (
-            self.requests,
-            weakref.ref(self),
-        )  # the link's thread must not keep a process that is dropped
+        requests, process = self.requests, weakref.ref(self)  # the link's thread must not keep a dropped process
         self.control = ControlLink(
             Connection(control, self._memory),
             context,

@@ -116,9 +116,7 @@ class RemoteResponses:
         self._caller = caller
         self._number = number
         self._is_closed = False
-        self._coming: list[
-            Future[Response | None]
-        ] = []  # the response that nothing has taken yet, if one is on its way
+        self._coming: list[Future[Response | None]] = []  # the response that is on its way, if there is one
 
     def __iter__(self) -> Iterator[Response]:
         return self
