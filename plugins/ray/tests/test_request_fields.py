@@ -58,6 +58,30 @@ def test_a_message_that_is_cut_has_its_model_or_none(cut: int) -> None:
     assert model_of_message("ModelInfer", infer_message()[:cut]) in ("", "till")
 
 
+def test_only_the_first_fields_of_a_message_are_read() -> None:
+    fields, entry = b"\x08\x01" * 5000, infer_message(sequence_id=7)
+
+    assert model_of_message("ModelInfer", infer_message() + fields) == "till"
+    assert model_of_message("ModelInfer", fields + infer_message()) == ""
+    assert sequence_of(GrpcRequest(SERVICE + "ModelInfer", fields + entry)) is None
+
+
+def test_only_the_first_fields_of_a_parameter_are_read() -> None:
+    parameter = b"\x10\x01" * 50 + b"\x0a\x0bsequence_id\x12\x02\x10\x07"
+    message = b"\x22" + bytes([len(parameter)]) + parameter
+
+    assert sequence_of(GrpcRequest(SERVICE + "ModelInfer", message[:1] + b"\x11" + parameter[-17:])) is not None
+    assert sequence_of(GrpcRequest(SERVICE + "ModelInfer", message)) is None
+
+
+def test_a_version_of_thousands_of_digits_is_none() -> None:
+    message = service_pb2.ModelStatisticsRequest(name="m", version="9" * 5000).SerializeToString()
+
+    subject = subject_of(GrpcRequest(SERVICE + "ModelStatistics", message))
+
+    assert subject == Subject("m", "report", about="statistics")
+
+
 def test_the_sequence_of_a_grpc_request() -> None:
     number = GrpcRequest(SERVICE + "ModelInfer", infer_message(sequence_id=7, sequence_start=True, sequence_end=False))
     text = GrpcRequest(SERVICE + "ModelInfer", infer_message(sequence_id="seven", sequence_end=True, priority=1))

@@ -28,6 +28,8 @@ _FIELD_OF_MODEL: Mapping[str, int] = {
 
 _PARAMETERS = 4
 """The field `parameters` of ModelInferRequest, a map."""
+_MOST_FIELDS, _MOST_IN_ENTRY = 4096, 16
+"""How many fields of a message, and of an entry of a map in it, are read: reading a field takes a microsecond."""
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
 
@@ -97,26 +99,28 @@ def _grpc_parameters(message: bytes) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     for field, value in _fields(message):
         if field == _PARAMETERS and isinstance(value, memoryview):
-            entry = dict(_fields(value))
+            entry = dict(_fields(value, _MOST_IN_ENTRY))
             name = entry.get(1)
             key = bytes(name).decode("utf-8", "replace") if isinstance(name, memoryview) else ""
             content = entry.get(2)
             if key.startswith("sequence_") and isinstance(content, memoryview):
-                for chosen in dict(_fields(content)).values():
+                for chosen in dict(_fields(content, _MOST_IN_ENTRY)).values():
                     parameters[key] = (
                         bytes(chosen).decode("utf-8", "replace") if isinstance(chosen, memoryview) else chosen
                     )
     return parameters
 
 
-def _fields(message: bytes | memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """The fields of a protobuf message with their varints or bytes, up to the first that is not valid.
+def _fields(message: bytes | memoryview, most: int = _MOST_FIELDS) -> Iterator[tuple[int, int | memoryview]]:
+    """The first fields of a protobuf message with their varints or bytes, up to the first that is not valid.
 
     https://protobuf.dev/programming-guides/encoding
     """
     view, at = memoryview(message), 0
     try:
-        while at < len(view):
+        for _ in range(most):
+            if at == len(view):
+                return
             tag, at = _varint(view, at)
             wire = tag & 7
             if wire == _VARINT:
@@ -199,7 +203,8 @@ def _subject_of_call(method: str, message: bytes) -> Subject:
             return Subject(model, "any")
         case "ModelStatistics":
             version = next((bytes(value) for field, value in _fields(message) if field == 2 and _is_bytes(value)), b"")
-            return Subject(model, "report", about="statistics", version=int(version) if version.isdigit() else 0)
+            valid = version.isdigit() and len(version) <= 18
+            return Subject(model, "report", about="statistics", version=int(version) if valid else 0)
         case "RepositoryIndex":
             return Subject("", "report", about="index")
         case "ServerReady" | "Check":
