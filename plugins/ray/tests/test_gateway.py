@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from naiad.reports import Readiness
+from naiad_kit.frontends.embedding import Message
 from naiad_ray.board import Result
 from naiad_ray.gateway import Gateway
 from naiad_ray.local import views
@@ -22,9 +23,11 @@ class Control:
 
     def __init__(self) -> None:
         self.result: Result | None = None
+        self.keys: list[object] = []
         self.publish = self
 
-    async def remote(self, *_: object) -> Result:
+    async def remote(self, *arguments: object) -> Result:
+        self.keys.append(arguments[2])
         if self.result is None:
             raise ConnectionError("the actor has ended")
         return self.result
@@ -38,6 +41,21 @@ class Local:
     async def answer(self, _: GrpcRequest) -> RawAnswer:
         readiness = views.get().readiness
         return RawAnswer(0, body=json.dumps(readiness.ready if readiness else None).encode())
+
+
+async def send(gateway: Gateway, path: str, *events: Message) -> list[Message]:
+    """The events that answer a POST by ASGI."""
+    incoming, outgoing = iter(events), []
+
+    async def receive() -> Message:
+        return next(incoming)
+
+    async def collect(event: Message) -> None:
+        outgoing.append(event)
+
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": []}
+    await gateway(scope, receive, collect)
+    return outgoing
 
 
 @pytest.fixture
@@ -67,3 +85,15 @@ async def test_a_call_that_needs_the_control_plane_says_that_it_is_being_replace
 
     assert answer.status == 14
     assert answer.text.startswith("the control plane is being replaced (ConnectionError)")
+
+
+async def test_changes_of_different_settings_over_http_are_kept_beside_each_other(
+    gateway: Gateway, control: Control
+) -> None:
+    control.result = Result({"a": RawAnswer(200)})
+
+    for body in (b'{"log_info": false}', b'{"log_verbose_level": 1}'):
+        answer = await send(gateway, "/v2/logging", {"type": "http.request", "body": body})
+        assert answer[0]["status"] == 200
+
+    assert control.keys == ["log settings of '': log_info", "log settings of '': log_verbose_level"]

@@ -1,13 +1,24 @@
 """The model, the sequence and the subject of raw requests, as real clients write them."""
 
+import gzip
 import json
+import zlib
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from tritonclient.grpc import service_pb2
 
 from naiad_ray.raw import GrpcRequest, HttpRequest
-from naiad_ray.request_fields import SequenceMark, Subject, model_of_message, model_of_path, sequence_of, subject_of
+from naiad_ray.request_fields import (
+    MOST_DECOMPRESSED,
+    SequenceMark,
+    Subject,
+    model_of_message,
+    model_of_path,
+    sequence_of,
+    subject_of,
+)
 
 SERVICE = "/inference.GRPCInferenceService/"
 
@@ -107,6 +118,19 @@ def test_the_sequence_of_an_http_request_with_binary_tensors() -> None:
     assert sequence_of(request) == SequenceMark("7", start=False, end=True)
 
 
+@pytest.mark.parametrize("compress", [gzip.compress, zlib.compress])
+def test_the_sequence_of_a_compressed_request(compress: Callable[[bytes], bytes]) -> None:
+    front = json.dumps({"parameters": {"sequence_id": 7}, "inputs": []}).encode()
+    headers = {"Content_Encoding": b"gzip", "Inference_Header_Content_Length": str(len(front)).encode()}
+
+    def sequence(body: bytes) -> SequenceMark | None:
+        return sequence_of(http("POST", "/v2/models/till/infer", body, **headers))
+
+    assert sequence(compress(front + b"\x00\xff" * MOST_DECOMPRESSED)) == SequenceMark("7", start=False, end=False)
+    assert sequence(compress(front)[:8]) is None
+    assert sequence(b"neither") is None
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [
@@ -133,8 +157,8 @@ def test_other_http_requests_have_no_sequence(path: str, body: bytes) -> None:
         ("GET", "/v2/health/live", Subject("")),
         ("GET", "/v2/logging", Subject("", "any")),
         ("POST", "/v2/repository/models/m/unload", Subject("m", "order", "model m")),
-        ("POST", "/v2/logging", Subject("", "order", "setting /v2/logging b''")),
-        ("POST", "/v2/models/m/trace/setting", Subject("m", "order", "setting /v2/models/m/trace/setting b''")),
+        ("POST", "/v2/logging", Subject("", "order", "log settings of '': ")),
+        ("POST", "/v2/models/m/trace/setting", Subject("m", "order", "trace settings of 'm': ")),
     ],
 )
 def test_the_subject_of_an_http_request(method: str, path: str, subject: Subject) -> None:
@@ -156,4 +180,27 @@ def test_the_subjects_of_calls() -> None:
     assert subject("RepositoryIndex", b"") == Subject("", "report", about="index")
     assert subject("ServerReady", b"") == Subject("", "report", about="readiness")
     assert subject("LogSettings", b"") == Subject("", "any")
-    assert subject("LogSettings", change.SerializeToString()).action == "order"
+    assert subject("LogSettings", change.SerializeToString()) == Subject("", "order", "log settings of '': log_info")
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_a_change_of_settings_replaces_an_earlier_one_of_the_same_settings_only(encoding: str) -> None:
+    def key(settings: dict[str, object]) -> str:
+        body = json.dumps(settings).encode()
+        sent = gzip.compress(body) if encoding == "gzip" else body
+        return subject_of(http("POST", "/v2/logging", sent, Content_Encoding=encoding.encode())).key
+
+    assert key({"log_verbose_level": 1, "log_info": True}) == key({"log_info": False, "log_verbose_level": 2})
+    assert len({key({"log_verbose_level": 1}), key({"log_info": False}), key({})}) == 3
+
+
+def test_a_change_of_settings_has_one_key_in_both_protocols() -> None:
+    change = service_pb2.TraceSettingRequest(model_name="m")
+    change.settings["trace_rate"].value.append("1")
+    change.settings["trace_count"].value.append("2")
+    body = b'{"trace_rate": ["3"], "trace_count": ["4"]}'
+
+    over_grpc = subject_of(GrpcRequest(SERVICE + "TraceSetting", change.SerializeToString()))
+
+    assert over_grpc == subject_of(http("POST", "/v2/models/%6d/trace/setting", body))
+    assert over_grpc == Subject("m", "order", "trace settings of 'm': trace_count, trace_rate")

@@ -71,6 +71,7 @@ class Gateway:
                 await answer_asgi(_too_long(self._most), send)
                 return
             request = HttpRequest(head.method, head.path, head.query, head.headers, body)
+            subject = subject_of(request)  # the names of changed settings are in the body
             if self._forwarder is not None and request.path.endswith(_STREAMED):
                 await self._forwarder.stream_http(request, subject.model, send)
             else:

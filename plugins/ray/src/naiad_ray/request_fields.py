@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 from urllib.parse import unquote
@@ -30,6 +31,8 @@ _PARAMETERS = 4
 """The field `parameters` of ModelInferRequest, a map."""
 _MOST_FIELDS, _MOST_IN_ENTRY = 4096, 16
 """How many fields of a message, and of an entry of a map in it, are read: reading a field takes a microsecond."""
+MOST_DECOMPRESSED = 1 << 20
+"""How many bytes of a compressed body are read."""
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
 
@@ -73,18 +76,34 @@ def sequence_of(request: HttpRequest | GrpcRequest) -> SequenceMark | None:
     if not _INFER.fullmatch(request.path):
         return None
     headers = {name.lower(): value for name, value in request.headers}
-    text = request.body
     length = headers.get(b"inference-header-content-length", b"")
-    if length.isdigit():
+    text = _content(request)
+    if length.isdigit() and len(length) <= 18:
         text = text[: int(length)]
-    if b'"sequence_id"' not in text or b"content-encoding" in headers:
+    if b'"sequence_id"' not in text:
         return None
+    parameters = _document(text).get("parameters")
+    return _mark(parameters) if isinstance(parameters, dict) else None
+
+
+def _content(request: HttpRequest) -> bytes:
+    """A body, or the first MOST_DECOMPRESSED bytes of a compressed one; b"" if it is not valid gzip or zlib."""
+    codings = [value.strip().lower() for name, value in request.headers if name.lower() == b"content-encoding"]
+    if not codings or codings[-1] in (b"", b"identity"):
+        return request.body
+    try:
+        return zlib.decompressobj(32 + zlib.MAX_WBITS).decompress(request.body, MOST_DECOMPRESSED)
+    except zlib.error:
+        return b""
+
+
+def _document(text: bytes) -> dict[str, Any]:
+    """The members of a JSON object, none if the text is no such."""
     try:
         document = json.loads(text)
-    except ValueError:
-        return None
-    parameters = document.get("parameters") if isinstance(document, dict) else None
-    return _mark(parameters) if isinstance(parameters, dict) else None
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def _mark(parameters: Mapping[str, Any]) -> SequenceMark | None:
@@ -181,7 +200,8 @@ def subject_of(request: HttpRequest | GrpcRequest) -> Subject:
         return Subject(model, "order", f"model {model}")
     if _SETTINGS.fullmatch(path):
         if request.method == "POST":
-            return Subject(model, "order", f"setting {path.decode('latin-1')} {request.body!r}")
+            names = _document(_content(request))
+            return Subject(model, "order", _key("log" if path == b"/v2/logging" else "trace", model, names))
         return Subject(model, "any")
     if match := _STATISTICS.fullmatch(path):
         return Subject(model, "report", about="statistics", version=int(match[1] or 0))
@@ -198,8 +218,14 @@ def _subject_of_call(method: str, message: bytes) -> Subject:
         case "RepositoryModelLoad" | "RepositoryModelUnload":
             return Subject(model, "order", f"model {model}")
         case "TraceSetting" | "LogSettings":
-            if any(field == 1 for field, _ in _fields(message)):
-                return Subject(model, "order", f"setting {method} {message!r}")
+            entries = [
+                dict(_fields(value, _MOST_IN_ENTRY))
+                for field, value in _fields(message)
+                if field == 1 and _is_bytes(value)
+            ]
+            if entries:
+                names = [bytes(each[1]).decode("utf-8", "replace") for each in entries if _is_bytes(each.get(1, 0))]
+                return Subject(model, "order", _key("trace" if method == "TraceSetting" else "log", model, names))
             return Subject(model, "any")
         case "ModelStatistics":
             version = next((bytes(value) for field, value in _fields(message) if field == 2 and _is_bytes(value)), b"")
@@ -210,6 +236,11 @@ def _subject_of_call(method: str, message: bytes) -> Subject:
         case "ServerReady" | "Check":
             return Subject("", "report", about="readiness")
     return Subject(model)
+
+
+def _key(kind: Literal["log", "trace"], model: str, names: Iterable[str]) -> str:
+    """The key of an order: a later change of the same settings replaces it, one of other settings does not."""
+    return f"{kind} settings of '{model}': {', '.join(sorted(set(names)))}"
 
 
 def _is_bytes(value: int | memoryview) -> TypeGuard[memoryview]:
