@@ -30,6 +30,13 @@ def test_a_replica_that_failed_is_named_with_its_reason() -> None:
     )
 
 
+def test_an_order_that_no_replica_carried_out_is_not_kept_for_later_ones() -> None:
+    answer = conclude(GRPC, {"a": RawAnswer(3, text="no such file")}, ["b"])
+
+    assert answer.text.startswith("0 of 2 replicas carried this out; replica a: no such file; replica b ended")
+    assert "Replicas that come up later" not in answer.text
+
+
 def test_a_replica_that_ended_meanwhile_is_named() -> None:
     answer = conclude(GRPC, {"a": RawAnswer(0)}, ["b"])
 

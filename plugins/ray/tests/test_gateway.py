@@ -15,6 +15,7 @@ from naiad_ray.raw import GrpcRequest, RawAnswer
 
 READY = GrpcRequest("/inference.GRPCInferenceService/ServerReady", b"")
 INDEX = GrpcRequest("/inference.GRPCInferenceService/RepositoryIndex", b"")
+STATISTICS = GrpcRequest("/inference.GRPCInferenceService/ModelStatistics", b"\x0a\x01m")
 LOAD = GrpcRequest("/inference.GRPCInferenceService/RepositoryModelLoad", b"\x12\x01m")
 
 
@@ -34,11 +35,14 @@ class Control:
 
 
 class Local:
-    """A server that answers with the readiness that it would report."""
+    """A server that answers with the readiness, or the number of statistics, that it would report."""
 
     server = SimpleNamespace(settings={})
 
-    async def answer(self, _: GrpcRequest) -> RawAnswer:
+    async def answer(self, request: GrpcRequest) -> RawAnswer:
+        if request == STATISTICS:
+            statistics = views.get().statistics
+            return RawAnswer(0, body=json.dumps(None if statistics is None else len(statistics)).encode())
         readiness = views.get().readiness
         return RawAnswer(0, body=json.dumps(readiness.ready if readiness else None).encode())
 
@@ -97,3 +101,32 @@ async def test_changes_of_different_settings_over_http_are_kept_beside_each_othe
         assert answer[0]["status"] == 200
 
     assert control.keys == ["log settings of '': log_info", "log settings of '': log_verbose_level"]
+
+
+async def test_an_order_whose_body_is_cut_off_is_not_carried_out(gateway: Gateway, control: Control) -> None:
+    control.result = Result({"a": RawAnswer(200)})
+    begun = {"type": "http.request", "body": b"{}", "more_body": True}
+
+    answer = await send(gateway, "/v2/repository/models/m/load", begun, {"type": "http.disconnect"})
+
+    assert (answer, control.keys) == ([], [])
+
+
+class OneGroup:
+    """A forwarder to the group `g`, which has every model."""
+
+    def group_of(self, model: str) -> str:
+        return "g"
+
+
+@pytest.mark.parametrize(("report", "merged"), [("no such model", b"null"), ([], b"0")], ids=["unknown", "known"])
+async def test_a_front_desk_answers_for_a_model_without_statistics_as_a_server_without_it(
+    control: Control, report: object, merged: bytes
+) -> None:
+    local: Any = Local()
+    forwarder: Any = OneGroup()
+    control.result = Result({"a": report})
+
+    answer = await Gateway(local, control, ("g",), forwarder).rpc(STATISTICS)
+
+    assert answer.body == merged

@@ -66,7 +66,10 @@ class Gateway:
                 await answer_asgi(error_answer(head, UNAVAILABLE, str(error)), send)
                 return
         elif subject.action == "order" or (self._forwarder is not None and (subject.model or subject.action)):
-            body = await _body(receive, self._most)
+            try:
+                body = await _body(receive, self._most)
+            except ConnectionResetError:
+                return
             if body is None:
                 await answer_asgi(_too_long(self._most), send)
                 return
@@ -145,7 +148,7 @@ class Gateway:
         reports = [each for result in results for each in result.answers.values()]
         if subject.about == "statistics":
             counted = [each for each in reports if isinstance(each, list)]
-            return Views(statistics=merged_statistics(counted) if counted or self._forwarder else None)
+            return Views(statistics=merged_statistics(counted) if counted else None)
         entries: list[list[IndexEntry]] = [each for each in reports if isinstance(each, list)]
         return Views(index=merged_index(entries))
 
@@ -186,11 +189,12 @@ def conclude(request: HttpRequest | GrpcRequest, answers: Mapping[str, RawAnswer
     if not answers and not lost:
         reasons = ["there is no replica now"]
     count = len(answers) - len(failed)
+    kept = count or not answers
+    next_step = "Replicas that come up later will; send the request again for the others" if kept else "Send it again"
     return error_answer(
         request,
         UNAVAILABLE,
-        f"{count} of {len(answers) + len(lost)} replicas carried this out; {'; '.join(reasons)}. "
-        "Replicas that come up later will; send the request again for the others",
+        f"{count} of {len(answers) + len(lost)} replicas carried this out; {'; '.join(reasons)}. {next_step}",
     )
 
 
@@ -219,13 +223,13 @@ def _too_long(most: int) -> RawAnswer:
 
 
 async def _body(receive: Receive, most: int) -> bytes | None:
-    """The body of a request; None if it is too long."""
+    """The body of a request; None if it is too long. Raises ConnectionResetError if the client leaves within it."""
     parts: list[bytes] = []
     size = 0
     while True:
         event = await receive()
         if event["type"] != "http.request":
-            return b"".join(parts)
+            raise ConnectionResetError
         parts.append(event.get("body", b""))
         size += len(parts[-1])
         if size > most:
