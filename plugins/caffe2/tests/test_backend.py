@@ -1,6 +1,8 @@
 """Nets of Caffe2 through the backend: files, configurations, instances, errors."""
 
 import gc
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -171,3 +173,21 @@ def test_what_is_wrong_with_an_operator_is_reported_with_model_file_and_position
 
     assert "failed to load model 'm' from 'model.netdef': " in str(raised.value)
     assert "does not know operator 1 Snap of the net" in str(raised.value)
+
+
+def test_a_net_runs_in_the_global_thread_pool_of_onnx_runtime(workbench):
+    # ONNX Runtime keeps that pool for the rest of a process, so this needs one of its own.
+    dense().write(workbench.path("model.netdef"))
+    program = f"""
+import pathlib, numpy
+from naiad_caffe2.backend import Caffe2Backend
+from naiad_kit.backends.onnx_runtime import GlobalThreads, onnx_runtime, start_global_pool
+from naiad_testing.workbench import Workbench
+
+start_global_pool(onnx_runtime("naiad-caffe2"), GlobalThreads(1, 1))
+served = Workbench(pathlib.Path({str(workbench.directory)!r}), Caffe2Backend()).load({BATCHED!r})
+print(served.execute({{"x": numpy.ones((1, 3), numpy.float32)}})["y"].tolist())
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert (ran.stdout, ran.stderr) == ("[[4.0, 4.0]]\n", "")

@@ -5,7 +5,8 @@ import pytest
 from naiad.errors import ConfigError
 from naiad_config import ModelConfig, ModelParameter
 from naiad_config.text import parse_text
-from naiad_onnx.parameters import SHRINKAGE, GlobalThreads, RunSettings, run_settings
+from naiad_kit.backends.onnx_runtime import GlobalThreads
+from naiad_onnx.parameters import SHRINKAGE, RunSettings, run_settings
 
 
 def config_with(**parameters: str) -> ModelConfig:

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 from naiad.errors import Problem
 from naiad.options import boolean
 from naiad_config import ModelConfig
-from naiad_kit.backends.onnx_runtime import SESSION_PARAMETERS, SessionSettings, read_session_settings
+from naiad_kit.backends.onnx_runtime import (
+    SESSION_PARAMETERS,
+    GlobalThreads,
+    SessionSettings,
+    read_session_settings,
+)
 from naiad_kit.backends.parameters import KnownNames, ParameterReader, count
 
 ENTRY_PREFIXES = ("session.", "ep.", "mlas.", "optimization.")
@@ -37,14 +42,6 @@ _CUDA_WORDS: Mapping[str, Mapping[str, str]] = {
     "arena_extend_strategy": {"0": "kNextPowerOfTwo", "1": "kSameAsRequested"},
     "do_copy_in_default_stream": {"0": "0", "1": "1", "false": "0", "true": "1"},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class GlobalThreads:
-    """Sizes of the one thread pool that all models share; 0 is one thread a core."""
-
-    intra: int = 0
-    inter: int = 0
 
 
 @dataclass(frozen=True, slots=True)

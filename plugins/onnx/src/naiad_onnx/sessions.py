@@ -1,7 +1,6 @@
 """ONNX Runtime sessions: opens a model file, and reads a model's interface without one."""
 
 import functools
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,10 @@ from naiad_kit.backends.onnx_runtime import (
     onnx_runtime,
     open_session,
     session_options,
+    start_global_pool,
 )
 from naiad_onnx.interface import interface_of
-from naiad_onnx.parameters import GlobalThreads, RunSettings
+from naiad_onnx.parameters import RunSettings
 from naiad_onnx.providers import OPENVINO_PROVIDER
 
 DEFAULT_FILE = "model.onnx"
@@ -32,10 +32,6 @@ runtime = functools.partial(onnx_runtime, "naiad-onnx")
 
 _NOT_IMPLEMENTED = "onnx runtime error 9:"
 _CHECK_PARAMETERS = "check the parameters of the execution accelerator, and that its device is there"
-
-# ONNX Runtime keeps one global thread pool a process, and once it is there every later session must use it.
-_global_pool: list[GlobalThreads] = []
-_global_pool_lock = threading.Lock()
 
 
 def model_file(context: ModelContext) -> Path:
@@ -105,6 +101,8 @@ def _options(settings: RunSettings, model: str) -> Any:
 
     Raises InvalidArgumentError for a library of operators that cannot be loaded.
     """
+    if settings.global_threads is not None:
+        start_global_pool(runtime(), settings.global_threads)
     options = session_options(runtime(), settings)
     options.enable_cpu_mem_arena = settings.memory_arena
     options.enable_mem_pattern = settings.memory_pattern
@@ -116,14 +114,4 @@ def _options(settings: RunSettings, model: str) -> Any:
         except Exception as error:
             message = f"op_library_filename '{library}' of model '{model}' cannot be loaded: {describe_error(error)}"
             raise InvalidArgumentError(f"{message}; it must export RegisterCustomOps of ONNX Runtime") from error
-    if _uses_global_pool(settings.global_threads):
-        options.use_per_session_threads = False
     return options
-
-
-def _uses_global_pool(threads: GlobalThreads | None) -> bool:
-    with _global_pool_lock:
-        if threads is not None and not _global_pool:
-            runtime().set_global_thread_pool_sizes(threads.intra, threads.inter)
-            _global_pool.append(threads)
-        return bool(_global_pool)

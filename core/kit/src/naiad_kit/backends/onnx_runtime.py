@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -41,6 +42,19 @@ class SessionSettings:
     inter_op_threads: int = 0
     parallel: bool = False
     graph_level: str = "ORT_ENABLE_ALL"
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalThreads:
+    """Sizes of the one thread pool that all sessions of the process share; 0 is one thread a core."""
+
+    intra: int = 0
+    inter: int = 0
+
+
+# ONNX Runtime keeps one global thread pool a process, and once it is there every later session must use it.
+_global_pool: list[GlobalThreads] = []
+_global_pool_lock = threading.Lock()
 
 
 @functools.cache
@@ -86,8 +100,19 @@ def read_session_settings(reader: ParameterReader) -> SessionSettings:
     )
 
 
+def start_global_pool(onnxruntime: ModuleType, threads: GlobalThreads) -> None:
+    """Let all later `session_options` of the process share one thread pool; one that is there already stays."""
+    with _global_pool_lock:
+        if not _global_pool:
+            onnxruntime.set_global_thread_pool_sizes(threads.intra, threads.inter)
+            _global_pool.append(threads)
+
+
 def session_options(onnxruntime: ModuleType, settings: SessionSettings) -> Any:
-    """The session options for these settings. ONNX Runtime logs nothing itself: its errors reach us as exceptions."""
+    """The session options for these settings; the threads are those of the global pool once that was started.
+
+    ONNX Runtime logs nothing itself: its errors reach us as exceptions.
+    """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _FATAL
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, settings.graph_level)
@@ -95,6 +120,9 @@ def session_options(onnxruntime: ModuleType, settings: SessionSettings) -> Any:
     options.execution_mode = mode.ORT_PARALLEL if settings.parallel else mode.ORT_SEQUENTIAL
     options.intra_op_num_threads = settings.intra_op_threads
     options.inter_op_num_threads = settings.inter_op_threads
+    with _global_pool_lock:
+        if _global_pool:
+            options.use_per_session_threads = False
     return options
 
 
