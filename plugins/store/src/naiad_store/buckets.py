@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from naiad.errors import NaiadError, NotFoundError, UnavailableError
@@ -11,7 +11,7 @@ from naiad_store.urls import StoreUrl, identity_of, options_of
 
 if TYPE_CHECKING:
     from obstore import GetOptions
-    from obstore.store import ObjectStore
+    from obstore.store import ObjectStore, S3Credential
 
 _logger = logging.getLogger("naiad")
 
@@ -82,8 +82,21 @@ def _opened(url: StoreUrl, options: dict[str, Any]) -> "ObjectStore":
     options["client_options"] = {"connect_timeout": "5s", "timeout": "60s", "allow_http": True}
     options["retry_config"] = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
     if url.scheme == "s3":
-        return S3Store(**options)
+        keys = _static_keys(options)
+        return S3Store(**options, credential_provider=keys)
     return GCSStore(**options) if url.scheme == "gs" else AzureStore(**options)
+
+
+def _static_keys(options: dict[str, Any]) -> "Callable[[], S3Credential] | None":
+    """Take the keys of S3 out of the options, as what gives them to the library; None where there are none.
+
+    The library would add `AWS_SESSION_TOKEN` of the environment to keys among its options.
+    """
+    key, secret = options.pop("access_key_id", ""), options.pop("secret_access_key", "")
+    token = options.pop("session_token", None)
+    if not key:
+        return None
+    return lambda: {"access_key_id": key, "secret_access_key": secret, "token": token, "expires_at": None}
 
 
 def _reason(error: Exception) -> str:

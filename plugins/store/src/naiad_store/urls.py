@@ -73,15 +73,18 @@ class StoreUrl:
 def options_of(url: StoreUrl, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """The options of obstore's store for that URL: location, endpoint and credentials.
 
-    With a credential file nothing else counts; its entry with the longest prefix of the URL does. Otherwise these are
-    the variables of the environment, and what obstore finds itself (roles of the machine, the pod or the workload).
-    Raises InvalidArgumentError for a file or entry that is wrong.
+    Of a credential file the entry with the longest prefix of the URL counts. Without one these are the variables of the
+    environment. What neither gives obstore finds itself, also keys of S3 that an entry leaves out: in the environment,
+    and as roles of the machine, the pod or the workload. Raises InvalidArgumentError for a file or entry that is wrong.
     """
     path = environment.get(CREDENTIALS, "")
     if path:
-        return _location(url) | _of_entry(url, _entry(url, Path(path)))
-    of_environment = {"s3": _s3_environment, "gs": _gs_environment, "as": _as_environment}[url.scheme]
-    return _location(url) | of_environment(environment)
+        own = _of_entry(url, _entry(url, Path(path)))
+    else:
+        own = {"s3": _s3_environment, "gs": _gs_environment, "as": _as_environment}[url.scheme](environment)
+    if ("access_key_id" in own) != ("secret_access_key" in own):
+        raise InvalidArgumentError(f"the credentials for '{url.text}' lack the key or its secret; give both")
+    return _location(url) | own
 
 
 def identity_of(url: StoreUrl, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> str:
@@ -92,8 +95,7 @@ def identity_of(url: StoreUrl, options: Mapping[str, Any], environment: Mapping[
     if url.scheme == "as":
         client = options.get("client_id", "")
         return f"client '{client}'" if client else f"account '{url.account}'"
-    own = "" if environment.get(CREDENTIALS) else environment.get("AWS_ACCESS_KEY_ID", "")
-    key = options.get("access_key_id") or own
+    key = options.get("access_key_id") or environment.get("AWS_ACCESS_KEY_ID", "")
     return (
         f"access key '{key}', region {options['region']}"
         if key
