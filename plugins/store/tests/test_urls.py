@@ -125,14 +125,57 @@ def test_azure_takes_its_variables() -> None:
     assert options == {"account_name": "account", "container_name": "container", "account_key": "a2V5"}
 
 
-def test_a_profile_of_the_files_of_aws_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "credentials").write_text("[work]\naws_access_key_id = key\naws_secret_access_key = secret\n")
-    (tmp_path / "config").write_text("[profile work]\nregion = eu-north-1\n")
+@pytest.fixture
+def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which AWS's files of profiles, `credentials` and `config`, are looked for."""
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    return tmp_path
+
+
+def test_a_profile_of_the_files_of_aws_is_taken(aws: Path) -> None:
+    (aws / "credentials").write_text("[work]\naws_access_key_id = key\naws_secret_access_key = secret\n")
+    (aws / "config").write_text("[profile work]\nregion = eu-north-1\n")
 
     options = options_of(StoreUrl.parse("s3://b/x"), {"AWS_PROFILE": "work"})
 
     assert (options["access_key_id"], options["region"]) == ("key", "eu-north-1")
     with pytest.raises(InvalidArgumentError, match="there is no AWS profile 'home'"):
         options_of(StoreUrl.parse("s3://b/x"), {"AWS_PROFILE": "home"})
+
+
+def test_the_region_of_the_environment_has_precedence_over_that_of_a_profile(aws: Path) -> None:
+    (aws / "config").write_text("[profile work]\nregion = eu-north-1\n")
+    url = StoreUrl.parse("s3://b/x")
+
+    assert options_of(url, {"AWS_PROFILE": "work", "AWS_REGION": "us-west-2"})["region"] == "us-west-2"
+    assert options_of(url, {"AWS_PROFILE": "work", "AWS_DEFAULT_REGION": "us-west-1"})["region"] == "us-west-1"
+    assert options_of(url, {"AWS_PROFILE": "work"})["region"] == "eu-north-1"
+
+
+@pytest.mark.parametrize(("profile", "in_config"), [("work", "profile work"), ("default", "default")])
+def test_keys_of_the_credentials_file_of_aws_have_precedence_over_those_of_its_config(
+    aws: Path, profile: str, in_config: str
+) -> None:
+    for file, section in (("config", in_config), ("credentials", profile)):
+        (aws / file).write_text(f"[{section}]\naws_access_key_id = of {file}\naws_secret_access_key = {file}\n")
+
+    options = options_of(StoreUrl.parse("s3://b/x"), {"AWS_PROFILE": profile})
+
+    assert (options["access_key_id"], options["secret_access_key"]) == ("of credentials", "credentials")
+
+
+def test_a_percent_sign_in_a_profile_is_one(aws: Path) -> None:
+    (aws / "credentials").write_text("[default]\naws_access_key_id = key\naws_secret_access_key = 50%(off\n")
+
+    assert options_of(StoreUrl.parse("s3://b/x"), {})["secret_access_key"] == "50%(off"
+
+
+@pytest.mark.parametrize("content", [b"[default]\nsecret", b"secret", b"[default]\nregion = \xff"])
+def test_a_file_of_profiles_that_cannot_be_read_is_an_error_without_its_content(aws: Path, content: bytes) -> None:
+    (aws / "credentials").write_bytes(content)
+
+    with pytest.raises(InvalidArgumentError, match="credentials, cannot be read: ") as raised:
+        options_of(StoreUrl.parse("s3://b/x"), {})
+
+    assert "secret" not in str(raised.value)

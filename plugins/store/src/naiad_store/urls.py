@@ -112,11 +112,12 @@ def _location(url: StoreUrl) -> dict[str, Any]:
 
 
 def _s3_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
-    if "AWS_ACCESS_KEY_ID" in environment:
-        return {"region": region}
-    profile = environment.get("AWS_PROFILE", "")
-    return {"region": region} | _of_profile(profile or "default", required=bool(profile))
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    options: dict[str, Any] = {"region": "us-east-1"}
+    if "AWS_ACCESS_KEY_ID" not in environment:
+        profile = environment.get("AWS_PROFILE", "")
+        options |= _of_profile(profile or "default", required=bool(profile))
+    return options | ({"region": region} if region else {})
 
 
 def _gs_environment(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -164,17 +165,19 @@ def _of_entry(url: StoreUrl, entry: Any) -> dict[str, Any]:
 
 
 def _of_profile(name: str, required: bool) -> dict[str, Any]:
-    """What AWS's files say of a profile."""
+    """What AWS's files say of a profile; the file of credentials has the last word."""
     from configparser import ConfigParser, Error
 
-    files = ConfigParser()
-    names = (("AWS_SHARED_CREDENTIALS_FILE", "credentials"), ("AWS_CONFIG_FILE", "config"))
+    files = ConfigParser(interpolation=None)
+    names = (("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "credentials"))
     paths = [os.environ.get(variable) or Path.home() / ".aws" / file for variable, file in names]
     try:
-        files.read(paths)
-    except Error as error:
-        raise InvalidArgumentError(f"AWS's file of profiles cannot be read: {error}") from error
-    sections = [section for section in (name, f"profile {name}") if files.has_section(section)]
+        files.read(paths, encoding="utf-8")
+    except (Error, UnicodeDecodeError) as error:
+        reason = str(error).partition("\n")[0]  # the next lines quote the file, which has secrets
+        listed = " or ".join(map(str, paths))
+        raise InvalidArgumentError(f"AWS's file of profiles, {listed}, cannot be read: {reason}") from None
+    sections = [section for section in (f"profile {name}", name) if files.has_section(section)]
     if required and not sections:
         raise InvalidArgumentError(f"there is no AWS profile '{name}' in {' or '.join(map(str, paths))}")
     known = {"aws_access_key_id": "access_key_id", "aws_secret_access_key": "secret_access_key"}
