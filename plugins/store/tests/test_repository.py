@@ -14,7 +14,9 @@ import pytest
 import naiad_store
 from naiad import Server
 from naiad.errors import NaiadError, NotFoundError, UnavailableError
+from naiad_store.buckets import BucketObjects
 from naiad_store.repository import StoreRepository
+from naiad_store.urls import StoreUrl
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import request, running
 
@@ -269,3 +271,29 @@ async def test_a_model_that_was_loaded_since_the_listing_can_be_loaded_again_whi
 def test_a_server_without_the_plugin_says_what_to_install(bucket: Bucket) -> None:
     with pytest.raises(NotFoundError, match=r"the repository scheme 's3'.* pip install 'naiad-store'"):
         Server(model_repository=[bucket.url], plugins=[FakeBackend()])
+
+
+@pytest.mark.parametrize(("listed", "condition"), [('"abc"', '"abc"'), (None, None), ('""', None)])
+def test_a_part_is_asked_for_under_the_etag_that_was_listed_and_under_none_without_one(
+    listed: str | None, condition: str | None
+) -> None:
+    conditions = []
+
+    class FakeStore:
+        def list(self, prefix: str | None) -> list[list[dict[str, object]]]:
+            return [[{"path": "m/1/weights", "size": 4, "e_tag": listed, "last_modified": "2026-01-01"}]]
+
+        def get(self, path: str, options: dict[str, object]) -> "FakeStore":
+            conditions.append(options.get("if_match"))
+            return self
+
+        def bytes(self) -> bytes:
+            return b"abcd"
+
+    bucket = BucketObjects(StoreUrl.parse("s3://bucket"), FakeStore(), "")  # type: ignore[arg-type]
+
+    (stored,) = bucket.objects("")
+    bucket.read(stored, 0, 4)
+
+    assert conditions == [condition]
+    assert stored.etag.strip('"')

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("naiad")
 
+_MODIFIED = "modified "
+"""What stands before the time of an object's last change, its etag where the store lists none."""
+
 
 class BucketObjects:
     """The objects of the bucket of a URL, an `ObjectSource`. `identity` is whose credentials the store sees."""
@@ -38,7 +41,9 @@ class BucketObjects:
         try:
             for batch in self._store.list(prefix or None):
                 for meta in batch:
-                    etag = meta["e_tag"] or str(meta["last_modified"])
+                    etag = meta["e_tag"] or ""
+                    if not etag.strip('"'):
+                        etag = f"{_MODIFIED}{meta['last_modified']}"
                     yield StoredObject(self._address, str(meta["path"]), meta["size"], etag)
         except Exception as error:
             raise self._away(error) from error
@@ -46,7 +51,7 @@ class BucketObjects:
     def read(self, stored: StoredObject, start: int, end: int) -> Any:
         """See `ObjectSource.read`."""
         options: GetOptions = {"range": (start, end)}
-        if stored.etag.strip('"'):
+        if not stored.etag.startswith(_MODIFIED):
             options["if_match"] = stored.etag
         try:
             return self._store.get(stored.path, options=options).bytes()
