@@ -153,6 +153,8 @@ class LocalServer:
             await task
         finally:
             task.cancel()
+            while not events.empty():  # the end of the events needs room, too
+                events.get_nowait()
 
     async def serve_http(self, scope: Message, receive: Any, send: Any) -> None:
         """Serve a request by ASGI."""

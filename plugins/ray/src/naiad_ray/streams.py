@@ -68,6 +68,8 @@ class ForwardedStream:
         """The client has left: cancel all requests."""
         for task in self._tasks:
             task.cancel()
+        while not self._ready.empty():  # the end of the stream needs room, too
+            self._ready.get_nowait()
 
     def _begin(self, message: bytes) -> None:
         request = GrpcRequest(_PATH, message, self._metadata)
@@ -102,16 +104,19 @@ class ForwardedStream:
     async def _pass_on(
         self, answers: Any, group: str, model: str, mark: SequenceMark | None, before: asyncio.Task[None] | None
     ) -> None:
-        async for answer in answers:
-            if isinstance(answer, RawAnswer):
-                reason = self._groups.sequences.settle(model, mark, answer.replica, group) if mark else ""
-                if reason or answer.status:
-                    await self._fail(14 if reason else answer.status, reason or answer.text)
-                    return
-                if not answer.text and before is not None:  # not decoupled: in the order of the requests
-                    await asyncio.wait((before,))
-            else:
-                await self._ready.put(answer)
+        try:
+            async for answer in answers:
+                if isinstance(answer, RawAnswer):
+                    reason = self._groups.sequences.settle(model, mark, answer.replica, group) if mark else ""
+                    if reason or answer.status:
+                        await self._fail(14 if reason else answer.status, reason or answer.text)
+                        return
+                    if not answer.text and before is not None:  # not decoupled: in the order of the requests
+                        await asyncio.wait((before,))
+                else:
+                    await self._ready.put(answer)
+        finally:
+            answers.cancel()  # harmless where they have come to their end
 
     async def _fail(self, code: int, message: str) -> None:
         await self._ready.put(StatusError(code, message))
