@@ -3,7 +3,7 @@
 import pytest
 
 from naiad_config import ModelConfig, ModelInstanceGroup, ModelSequenceBatching
-from naiad_ray.description import Description, Group
+from naiad_ray.description import Autoscale, Description, Group
 from naiad_ray.layout import layout
 
 ONE = {"g": {"m": ModelConfig(name="m", sequence_batching=ModelSequenceBatching())}}
@@ -31,3 +31,10 @@ def test_sequences_on_several_replicas_need_a_front_desk(replicas: int, expected
     description = Description(repository=("r",), groups=(Group(name="g", replicas=replicas),))
 
     assert layout(description, ONE).front_desk is expected
+
+
+def test_a_front_desk_takes_twice_the_requests_of_all_replicas() -> None:
+    grows = Group(name="h", models=("x",), autoscale=Autoscale(maximum=4), max_ongoing_requests=10)
+    description = Description(repository=("r",), groups=(Group(name="g", replicas=3), grows))
+
+    assert layout(description, ONE | {"h": {}}).ongoing_of_front_desk == 2 * (3 * 256 + 4 * 10)

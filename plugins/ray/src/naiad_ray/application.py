@@ -47,7 +47,7 @@ def build(description: Description) -> Application:
         (only,) = groups.values()
         return only
     desk = description.front_desk or FRONT_DESK
-    ongoing = desk.max_ongoing_requests or sum(laid_out.ongoing.values()) * 2
+    ongoing = desk.max_ongoing_requests or laid_out.ongoing_of_front_desk
     options = _options(description, desk, ongoing)
     return _deployment(FrontDesk, "front-desk", options, description).bind(description, control, groups)
 

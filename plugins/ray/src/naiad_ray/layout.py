@@ -10,10 +10,15 @@ from naiad_ray.description import Description, Scaled
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The decisions about an application: whether it has a front desk, and each group's requests in flight."""
+    """The decisions about an application: whether it has a front desk, and the requests in flight of replicas.
+
+    `ongoing` is what a replica of each group takes, and `ongoing_of_front_desk` what a front desk takes if the
+    description does not say: twice as many as all replicas of all groups, since one front desk may serve all clients.
+    """
 
     front_desk: bool
     ongoing: dict[str, int]
+    ongoing_of_front_desk: int
 
 
 def layout(description: Description, models: Mapping[str, Mapping[str, ModelConfig | str]]) -> Layout:
@@ -28,7 +33,8 @@ def layout(description: Description, models: Mapping[str, Mapping[str, ModelConf
     }
     several = len(description.groups) > 1
     scattered = any(most_replicas(group) > 1 and has_sequences(models[group.name]) for group in description.groups)
-    return Layout(several or scattered or description.front_desk is not None, ongoing)
+    in_groups = sum(ongoing[group.name] * most_replicas(group) for group in description.groups)
+    return Layout(several or scattered or description.front_desk is not None, ongoing, 2 * in_groups)
 
 
 def most_replicas(scaled: Scaled) -> int:
