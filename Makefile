@@ -83,7 +83,7 @@ protos: $(DEVELOPED) ## compile the .proto files of naiad-grpc
 # links of a README that lead to other files of the source become text: there they lead nowhere
 dist: $(BUILDING) ## build the wheels of all members into dist/
 	@rm -rf dist build/source && mkdir -p dist build/source
-	@git ls-files -z | xargs -0 tar -c | tar -x -C build/source
+	@git ls-files -z | tar -c --null --files-from=- | tar -x -C build/source
 	@sed -E -i 's#\[([^]]*)\]\((\.\./)+[^)]*\)#\1#g' $(MEMBERS:%=build/source/%/README.md)
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist $(MEMBERS:%=build/source/%)
 	@for wheel in dist/*-linux_*.whl; do \

@@ -113,6 +113,21 @@ def environment(folder: Path, wheels: Wheels, member: str, extras: Iterable[str]
     return python
 
 
+def test_the_copy_of_the_sources_has_every_file_however_many_there_are(tmp_path: Path) -> None:
+    planned = subprocess.run(["make", "-n", "dist"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (copying,) = [line for line in planned.splitlines() if "git ls-files" in line]
+    names = {f"{number:0200d}" for number in range(1000)}  # more than xargs gives to one command
+    for name in names:
+        (tmp_path / name).touch()
+    target = tmp_path / "build" / "source"
+    target.mkdir(parents=True)
+
+    for command in ("git init --quiet", "git add .", copying):
+        subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+
+    assert {path.name for path in target.iterdir()} == names
+
+
 @pytest.mark.parametrize("member", members(), ids=lambda member: member.name)
 def test_a_wheel_says_what_it_is_and_brings_its_licence(member: Member, wheels: Wheels) -> None:
     with ZipFile(wheels[member.distribution]) as wheel:
