@@ -93,15 +93,16 @@ def test_readers_that_stand_still_cost_little_memory_and_hold_up_no_other_client
     before = server.resident_bytes
 
     with reading(server, protocol, *[(ENDLESS, size, model)] * count) as readers:
+        first = [next(reader.numbers) for reader in readers]  # so every stream has begun
         stand_still(server, model)
         grown = server.resident_bytes - before
         others = [read(server, protocol, 100) for _ in range(5)]
-        first = [next(reader.numbers) for reader in readers]
+        second = [next(reader.numbers) for reader in readers]
         later = server.resident_bytes - before
     assert_nothing_is_in_flight(server, model)
 
     assert max(grown, later) < 20_000_000 + count * (1_000_000 + 10 * size)
-    assert (others, first) == ([list(range(100))] * 5, [0] * count)
+    assert (others, first, second) == ([list(range(100))] * 5, [0] * count, [1] * count)
 
 
 @SIZE
@@ -127,9 +128,10 @@ def test_a_call_with_many_requests_that_stands_still_costs_little_memory(
 @MODEL
 def test_a_reader_that_stood_still_misses_nothing(server: Running, protocol: str, model: str) -> None:
     with reading(server, protocol, (250, 40_000, model)) as (reader,):
+        first = next(reader.numbers)
         stand_still(server, model)
 
-        assert list(reader.numbers) == list(range(250))
+        assert [first, *reader.numbers] == list(range(250))
 
 
 def close(wire: Wire) -> None:
@@ -182,8 +184,10 @@ def test_a_request_behind_a_stream_is_not_executed_when_its_client_leaves(server
     with server.connected() as wire:
         wire.send(ask_for(ENDLESS) + post("/v2/models/echo/infer", ONE))
         assert next(events(wire))["number"] == 0
+    assert_nothing_is_in_flight(server, "tells")
+    assert server.infer("echo", 1).status == 200  # behind what there was
 
-    assert server.counted("echo", "success") == before
+    assert server.counted("echo", "success") == before + 1
 
 
 @PROTOCOL
@@ -249,13 +253,15 @@ def test_a_model_that_is_unloaded_ends_its_streams_first(server: Running, protoc
 
 @MODEL
 def test_a_model_that_is_unloaded_waits_for_readers_only_until_they_leave(server: Running, model: str) -> None:
-    with reading(server, "http", *[(ENDLESS, 5000, model)] * 4):
+    with reading(server, "http", *[(ENDLESS, 5000, model)] * 4) as readers:
+        first = [next(reader.numbers) for reader in readers]
         stand_still(server, model)
         server.unload(model)
         during = server.entries(model)
     until(lambda: has_ended(server, model))
     server.load(model)
 
+    assert first == [0] * 4
     assert [entry["state"] for entry in during] == ["UNLOADING"]
 
 
@@ -265,13 +271,15 @@ def test_a_server_that_stops_lets_streams_come_to_their_end(start: Start, tmp_pa
     running = start()
 
     with reading(running, protocol, *[(250, 20_000, model) for model in KINDS * 2]) as readers:
+        first = [next(reader.numbers) for reader in readers]
         stand_still(running)
         running.terminate()
         until(lambda: "Requests in flight have" in running.log)
         with ThreadPoolExecutor(4) as pool:
             got = list(pool.map(lambda reader: list(reader.numbers), readers))
 
-    assert got == [list(range(250))] * 4
+    assert first == [0] * 4
+    assert got == [list(range(1, 250))] * 4
     assert running.exit_status() == 0
 
 
