@@ -1,8 +1,10 @@
 """The conformance checks of a backend: a good one passes, and each way of being bad is reported."""
 
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +125,16 @@ class Writing(Instance):
         return {"Y": array}
 
 
+class Alone(Instance):
+    numbers, both = count(), threading.Barrier(2, timeout=10)
+
+    def execute(self, batch):
+        if next(self.numbers) >= 4:  # behind three requests alone and one batch of them
+            self.both.wait()
+            raise RuntimeError("another instance executes")
+        return super().execute(batch)
+
+
 class Unready(Instance):
     def ready(self):
         return "never"
@@ -133,6 +145,7 @@ class Unready(Instance):
     [
         (OnlyTheFirst, ContractBroken, "request 1 in a batch"),
         (Writing, ValueError, "read-only"),
+        (Alone, RuntimeError, "another instance executes"),
         (Unready, ContractBroken, "says it is not ready: 'never'"),
     ],
 )

@@ -61,6 +61,23 @@ class Uncounted(FakeCache):
         return CacheReport()
 
 
+class Constant(FakeCache):
+    def report(self) -> CacheReport:
+        return CacheReport(lookups=1, hits=1)
+
+
+class Repeating(FakeCache):
+    """Answers a lookup again when the next one comes."""
+
+    earlier: Callable[[], None] | None = None
+
+    def lookup(self, key: bytes, deliver: Deliver) -> None:
+        if self.earlier is not None:
+            self.earlier()
+        self.earlier = lambda: deliver(None)
+        super().lookup(key, deliver)
+
+
 class Undying(FakeCache):
     closed = False
 
@@ -89,7 +106,9 @@ def test_the_fake_keeps_the_contract() -> None:
         (Loose, "can be written to"),
         (Rounding, "the parameters are"),
         (Flattening, "the outputs are"),
-        (Uncounted, "after lookups that found something the report is"),
+        (Uncounted, "of which found something, the report is"),
+        (Constant, "of which found something, the report is"),
+        (Repeating, "was answered 2 times"),
         (Undying, "a closed cache still finds something"),
     ],
 )

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from naiad.backend import Backend, Instance, MemoryUsage, Model, ModelContext, Placement
+from naiad.backend import Answer, Backend, Batch, Instance, MemoryUsage, Model, ModelContext, Placement
 from naiad.errors import NaiadError
 from naiad_config import ModelConfig, ModelInstanceGroup
 from naiad_config.normalisation import normalise
@@ -157,13 +158,15 @@ def _check_answers(instance: Instance, case: BackendCase, config: ModelConfig) -
 
 def _check_two_at_once(instances: Sequence[Instance], case: BackendCase, config: ModelConfig) -> None:
     failures: list[BaseException] = []
+    barrier = threading.Barrier(len(instances), timeout=PATIENCE)
 
     def answer(instance: Instance) -> None:
         try:
-            (responses,) = outputs_of(instance, [case.requests[0]], config)
+            (responses,) = outputs_of(_Together(instance, barrier), [case.requests[0]], config)
             compare(responses, case.expected[0], case.tolerance, "request 0 on two instances at once")
         except BaseException as error:  # noqa: BLE001 - handed to the thread that checks
             failures.append(error)
+            barrier.abort()
 
     threads = [threading.Thread(target=answer, args=(instance,), daemon=True) for instance in instances]
     for thread in threads:
@@ -174,6 +177,21 @@ def _check_two_at_once(instances: Sequence[Instance], case: BackendCase, config:
             raise ContractBroken(f"two instances at once: no answer within {PATIENCE:g} seconds")
     if failures:
         raise failures[0]
+
+
+class _Together:
+    """An instance whose executions begin when those of the others do."""
+
+    def __init__(self, instance: Instance, barrier: threading.Barrier) -> None:
+        self._instance = instance
+        self._barrier = barrier
+
+    def execute(self, batch: Batch) -> Answer | Future[Answer]:
+        self._barrier.wait()
+        return self._instance.execute(batch)
+
+    def close(self) -> None:
+        """The instance is the caller's."""
 
 
 def _check_reports(model: Model, instance: Instance) -> None:

@@ -104,12 +104,14 @@ def check_cache(open_cache: Callable[[], Cache], patience: float = 5.0) -> None:
     others may use the same server at the same time.
     """
     cache = open_cache()
+    lookups = _Lookups(cache, patience)
     try:
-        _check_answers(cache, patience)
-        _check_report(cache)
+        _check_answers(cache, lookups)
+        lookups.check_report(cache.report())
     finally:
         cache.close()
-    _expect(_lookup(cache, _random_key(), patience) is None, "a closed cache still finds something")
+    _expect(lookups.answer(_random_key()) is None, "a closed cache still finds something")
+    lookups.check_answered_once()
 
 
 def sample_responses() -> list[CachedResponse]:
@@ -135,40 +137,23 @@ def _tensor(name: str, wire: str, shape: tuple[int, ...], chance: np.random.Gene
     return Tensor(name, wire, shape, np.asarray(values).astype(TENSOR_TYPES[wire].dtype))
 
 
-def _check_answers(cache: Cache, patience: float) -> None:
-    _expect(_lookup(cache, _random_key(), patience) is None, "a key that was not inserted finds something")
+def _check_answers(cache: Cache, lookups: "_Lookups") -> None:
+    _expect(lookups.answer(_random_key()) is None, "a key that was not inserted finds something")
     keys = {_random_key(): response for response in sample_responses()}
     for key, response in keys.items():
         cache.insert(key, response)
-        _expect_found(cache, key, response, patience)
+        lookups.expect_found(key, response)
     replaced, first, last = _random_key(), *list(keys.values())[-2:]
     for response in (first, last):
         cache.insert(replaced, response)
-        _expect_found(cache, replaced, response, patience)
-
-
-def _expect_found(cache: Cache, key: bytes, expected: CachedResponse, patience: float) -> None:
-    """Ask until the cache has it: one that is elsewhere takes a while."""
-    until = monotonic() + patience
-    cached = _lookup(cache, key, patience)
-    while (cached is None or _differs(cached, expected)) and monotonic() < until:
-        sleep(0.001)
-        cached = _lookup(cache, key, patience)
-    names = [tensor.name for tensor in expected.outputs]
-    if cached is None:
-        raise ContractBroken(f"a response with the outputs {names} was inserted and is not there")
-    _expect(
-        not _differs(cached, expected), f"a cached response differs from the inserted one: {_differs(cached, expected)}"
-    )
-    for tensor in cached.outputs:
-        _expect(not tensor.array.flags.writeable, f"the array of output '{tensor.name}' can be written to")
+        lookups.expect_found(replaced, response)
 
 
 def _differs(cached: CachedResponse, expected: CachedResponse) -> str:
     """In what, "" for in nothing."""
-    message = [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in cached.outputs]
-    if message != [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in expected.outputs]:
-        return f"the outputs are {message}"
+    described = [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in cached.outputs]
+    if described != [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in expected.outputs]:
+        return f"the outputs are {described}"
     for one, other in zip(cached.outputs, expected.outputs, strict=True):
         if one.array.shape != other.array.shape or one.array.tolist() != other.array.tolist():
             return f"output '{one.name}' is {one.array!r}"
@@ -176,24 +161,56 @@ def _differs(cached: CachedResponse, expected: CachedResponse) -> str:
     return "" if kinds[0] == kinds[1] else f"the parameters are {dict(cached.parameters)}"
 
 
-def _lookup(cache: Cache, key: bytes, patience: float) -> CachedResponse | None:
-    answers: list[CachedResponse | None] = []
-    answered = threading.Event()
+class _Lookups:
+    """The lookups of the check, with all their answers: one may come a second time later."""
 
-    def deliver(response: CachedResponse | None) -> None:
-        answers.append(response)
-        answered.set()
+    def __init__(self, cache: Cache, patience: float) -> None:
+        self._cache = cache
+        self._patience = patience
+        self._answers: list[list[CachedResponse | None]] = []
 
-    cache.lookup(key, deliver)
-    _expect(answered.wait(patience), f"a lookup was not answered within {patience:g} seconds")
-    _expect(len(answers) == 1, f"a lookup was answered {len(answers)} times")
-    return answers[0]
+    def answer(self, key: bytes) -> CachedResponse | None:
+        """The first answer to a new lookup."""
+        answers: list[CachedResponse | None] = []
+        answered = threading.Event()
 
+        def deliver(response: CachedResponse | None) -> None:
+            answers.append(response)
+            answered.set()
 
-def _check_report(cache: Cache) -> None:
-    report = cache.report()
-    _expect(isinstance(report, CacheReport), f"report() answered {report!r}; it answers a CacheReport")
-    _expect(report.lookups >= report.hits > 0, f"after lookups that found something the report is {report}")
+        self._answers.append(answers)
+        self._cache.lookup(key, deliver)
+        _expect(answered.wait(self._patience), f"a lookup was not answered within {self._patience:g} seconds")
+        return answers[0]
+
+    def expect_found(self, key: bytes, expected: CachedResponse) -> None:
+        """Look up until the cache has it: one that is elsewhere takes a while."""
+        until = monotonic() + self._patience
+        cached = self.answer(key)
+        while (cached is None or _differs(cached, expected)) and monotonic() < until:
+            sleep(0.001)
+            cached = self.answer(key)
+        if cached is None:
+            names = [tensor.name for tensor in expected.outputs]
+            raise ContractBroken(f"a response with the outputs {names} was inserted and is not there")
+        difference = _differs(cached, expected)
+        _expect(not difference, f"a cached response differs from the inserted one: {difference}")
+        for tensor in cached.outputs:
+            _expect(not tensor.array.flags.writeable, f"the array of output '{tensor.name}' can be written to")
+
+    def check_answered_once(self) -> None:
+        """No lookup has been answered again by now."""
+        most = max(map(len, self._answers))
+        _expect(most == 1, f"a lookup was answered {most} times")
+
+    def check_report(self, report: CacheReport) -> None:
+        """The report counts these lookups and hits at least."""
+        _expect(isinstance(report, CacheReport), f"report() answered {report!r}; it answers a CacheReport")
+        hits = sum(answers[0] is not None for answers in self._answers)
+        _expect(
+            report.lookups >= len(self._answers) and report.lookups >= report.hits >= hits,
+            f"after {len(self._answers)} lookups, {hits} of which found something, the report is {report}",
+        )
 
 
 def _random_key() -> bytes:
