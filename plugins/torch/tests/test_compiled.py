@@ -133,6 +133,27 @@ def test_the_call_specification_in_the_source_is_that_of_the_loader(compiled):
     assert texts == [tuple(torch._inductor.aoti_load_package(str(compiled)).loader.get_call_spec())]
 
 
+def second_input(sizes):
+    """A change of the package after which its source says that the second input has these sizes."""
+    stride = re.compile(rb"(assert_size_stride\(arg1_1, )\{(s\d+), 4L\}")
+    return lambda name, content: stride.sub(rb"\1{" + sizes + rb"}", content) if name.endswith(".cpp") else content
+
+
+def test_a_compiled_package_never_sees_other_sizes_than_those_that_follow_from_others(workbench, compiled):
+    repack(compiled, workbench, second_input(rb"2L*\2, 4L"))
+    config = ADD_SUB.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"')
+
+    with pytest.raises(InvalidArgumentError, match=r"'INPUT__1' .* \[1,4\], and model.pt2 takes \[2\*s\d+,4\]"):
+        workbench.load(config).execute({"INPUT__0": ones(1), "INPUT__1": ones(1)})
+
+
+def test_a_compiled_package_with_a_size_that_cannot_be_checked_is_refused(workbench, compiled):
+    repack(compiled, workbench, second_input(rb"div_floor_integer(\2, 2L), 4L"))
+
+    with pytest.raises(UnsupportedError, match="size of INPUT__1 that is no sum, difference or product of other sizes"):
+        workbench.load()
+
+
 def test_a_compiled_package_whose_sizes_follow_from_others_does_not_show_its_outputs(workbench, compiled, caplog):
     repack(compiled, workbench, lambda name, content: re.sub(rb"\{s\d+, 4L\}", b"{2L*s1, 4L}", content))
     outputs = ADD_SUB[ADD_SUB.index("output") :]

@@ -7,6 +7,7 @@ from naiad_config import DataType
 from naiad_torch.described import UNLIMITED, Described, check_shapes, most_rows
 from naiad_torch.generated import read_arguments, weight_bytes
 from naiad_torch.runtime import describe_error
+from naiad_torch.sizes import follows, is_expression
 
 
 def test_what_varies_is_minus_one_for_everybody_else():
@@ -38,6 +39,40 @@ def test_shapes_that_the_model_was_made_for_pass(shapes):
 def test_other_shapes_are_refused_before_compiled_code_sees_them(shapes, message):
     with pytest.raises(InvalidArgumentError, match=message):
         check_shapes(["a", "b"], [("s0", 4), ("s0", "")], shapes, "m", "model.pt2")
+
+
+@pytest.mark.parametrize(
+    ("expression", "size", "fits"),
+    [
+        ("2*s0", 6, True),
+        ("2*s0", 7, False),
+        ("1 + (s0*s1)", 13, True),
+        ("s0 - 4", 0, False),
+        ("3*s2 - 1", 5, True),
+        ("3*s2 - 1", 6, False),
+        ("s2*s3", 6, True),
+    ],
+)
+def test_a_size_that_follows_from_others_is_computed(expression, size, fits):
+    assert follows(expression, size, {"s0": 3, "s1": 4}) is fits
+
+
+def test_a_size_that_names_no_other_input_binds_its_own():
+    bound = {}
+
+    assert follows("2*s0", 6, bound)
+    assert follows("3*s0 + 1", 10, bound)
+    assert not follows("3*s0 + 1", 11, bound)
+
+
+def test_sizes_that_follow_from_others_are_checked():
+    with pytest.raises(InvalidArgumentError, match=r"'a' of model 'm' has shape \[5\], .* takes \[2\*s0\], s0 being 2"):
+        check_shapes(["a", "b"], [("2*s0",), ("s0",)], [(5,), (2,)], "m", "model.pt2")
+
+
+@pytest.mark.parametrize("text", ["s0 // 2", "c10::div_floor_integer(s0, 2)", "s0(2)", "f'{s0}'", "2**s0", "1.5", ""])
+def test_other_expressions_are_unknown(text):
+    assert not is_expression(text)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +115,7 @@ AOTI_NOINLINE static void check_input_0(
 
 def test_the_source_in_a_package_tells_of_its_arguments():
     assert read_arguments(SOURCE, 2) == (
-        Described("INPUT__0", "float16", (3, ""), least=(3, 1)),
+        Described("INPUT__0", "float16", (3, "2*s1"), least=(3, 1)),
         Described("INPUT__1", "int64", ("s52", 4), rows=64, least=(16, 4)),
     )
     assert weight_bytes(SOURCE) == 192

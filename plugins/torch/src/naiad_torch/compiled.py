@@ -38,11 +38,19 @@ class CompiledArtefact(Packaged):
         super().__init__(spec, spec.input_names(), spec.output_names())
         self._weight_bytes = weight_bytes(source)
         self.takes = read_arguments(source, spec.input_count)
+        unknown = next((each.name for each in self.takes if "" in each.sizes), "")
+        if unknown:
+            raise UnsupportedError(
+                f"model '{model}': '{path.name}' has a size of {unknown} that is no sum, difference or product "
+                "of other sizes, so it cannot be checked before compiled code reads memory by it; export the model "
+                "with a size of its own there"
+            )
 
     @functools.cached_property
     def gives(self) -> Sequence[Described]:
         """Its results, of which the sizes vary that differ between two runs; () when it cannot be run."""
-        if not self.takes or any("" in each.sizes for each in self.takes):
+        sizes = [size for each in self.takes for size in each.sizes]
+        if not sizes or not all(isinstance(size, int) or size.isidentifier() for size in sizes):
             return ()
         program = self.open("" if self._kind == "cpu" else f"{self._kind}:0")
         most = most_rows(self.takes)

@@ -7,6 +7,7 @@ from naiad.errors import InvalidArgumentError
 from naiad_config import DataType
 from naiad_kit.backends.interface import ModelTensor, shape_text
 from naiad_torch.datatypes import datatype_of
+from naiad_torch.sizes import follows
 
 UNLIMITED = 1 << 31
 Size = int | str
@@ -16,9 +17,10 @@ Size = int | str
 class Described:
     """A tensor: its name, PyTorch's word for its type (`float32`), and its sizes.
 
-    A size is a number, or what a variable one is called, which is the same for all that are equal; "" for one that
-    follows from others. `rows` is how many rows it may have at most where its first size varies, 0 where it does not;
-    `least` are the smallest sizes that it may have, where that is known.
+    A size is a number, or what a variable one is called, which is the same for all that are equal, or an expression of
+    these (`2*s0`), or "" for one that follows from others in another way. `rows` is how many rows it may have at most
+    where its first size varies, 0 where it does not; `least` are the smallest sizes that it may have, where that is
+    known.
     """
 
     name: str
@@ -55,18 +57,37 @@ def check_shapes(
     Compiled code reads memory by the compiled sizes, without a check of its own. Raises InvalidArgumentError.
     """
     bound: dict[str, int] = {}
-    for name, sizes, shape in zip(names, expected, shapes, strict=True):
+    derived: list[tuple[int, str, int]] = []
+    for index, (sizes, shape) in enumerate(zip(expected, shapes, strict=True)):
         if shape is None:
             continue
         fits = len(shape) == len(sizes)
         for size, size_or_name in zip(shape, sizes, strict=fits):
             if size_or_name.__class__ is int:
                 fits = fits and size == size_or_name
+            elif size_or_name and not str(size_or_name).isidentifier():
+                derived.append((index, str(size_or_name), size))
             elif size_or_name:
                 fits = fits and bound.setdefault(str(size_or_name), size) == size
         if not fits:
-            known = [bound.get(str(size_or_name), size_or_name) or -1 for size_or_name in sizes]
-            raise InvalidArgumentError(
-                f"input '{name}' of model '{model}' has shape {shape_text(shape)}, and {file} takes "
-                f"[{','.join(map(str, known))}]"
-            )
+            raise _wrong_shape(names[index], shape, sizes, bound, model, file)
+    for index, expression, size in derived:
+        if not follows(expression, size, bound):
+            raise _wrong_shape(names[index], shapes[index] or (), expected[index], bound, model, file)
+
+
+def _wrong_shape(
+    name: str, shape: tuple[int, ...], sizes: tuple[Size, ...], bound: dict[str, int], model: str, file: str
+) -> InvalidArgumentError:
+    known = [bound.get(str(size_or_name), size_or_name) or -1 for size_or_name in sizes]
+    return InvalidArgumentError(
+        f"input '{name}' of model '{model}' has shape {shape_text(shape)}, and {file} takes "
+        f"[{','.join(map(str, known))}]" + _values(bound, known)
+    )
+
+
+def _values(bound: dict[str, int], known: Sequence[Size]) -> str:
+    """What the names in the sizes are known to be, for the end of a sentence."""
+    if all(isinstance(size, int) or size.isidentifier() for size in known):
+        return ""
+    return "".join(f", {name} being {value}" for name, value in bound.items() if name.isidentifier())

@@ -8,6 +8,7 @@ type and limits, and a call `assert_size_stride(name, {sizes}, {strides})`, wher
 import re
 
 from naiad_torch.described import UNLIMITED, Described, Size
+from naiad_torch.sizes import is_expression
 
 _CHECK = re.compile(r"static void check_input_(\d+)\((.*?)\n\}\n", re.DOTALL)
 _NAME = re.compile(r"ConstantHandle (\w+) = ConstantHandle\(")
@@ -52,7 +53,7 @@ def _argument(source: str, index: int, body: str) -> Described | None:
 
 
 def _size(text: str) -> Size:
-    number = re.fullmatch(r"(\d+)L*", text)
-    if number is not None:
-        return int(number[1])
-    return text if text.isidentifier() else ""
+    text = re.sub(r"\b(\d+)L+\b", r"\1", text)
+    if text.isdigit():
+        return int(text)
+    return text if is_expression(text) else ""
