@@ -1,8 +1,10 @@
 """The conformance suite of backends: one parametrised test that every backend runs with small models of its own.
 
-@pytest.mark.parametrize("case", backend_cases(SUITE), ids=str)
-def test_the_backend_conforms(case, tmp_path):
-case.check(tmp_path)
+The test of a backend:
+
+    @pytest.mark.parametrize("case", backend_cases(SUITE), ids=str)
+    def test_the_backend_conforms(case, tmp_path):
+        case.check(tmp_path)
 """
 
 from collections.abc import Callable, Iterator, Sequence

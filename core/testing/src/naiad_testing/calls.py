@@ -18,7 +18,7 @@ class FakeModels:
     """Give it as `ModelContext(..., parts={"model-calls": FakeModels(double=lambda request: Response(...))})`.
 
     Each model is a function from a request to its response, or to a sequence of them where it is decoupled; a
-    NaiadError that it raises is the error of the call. `asked` are the requests, in order, `outer` the requests that
+    NaiadError that it raises is the error of the call. `requests` are the requests, in order, and `outer` those that
     each was made within; `events` tells of loads and unloads. Any thread may use all of it.
     """
 

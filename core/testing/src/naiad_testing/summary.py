@@ -49,8 +49,8 @@ def summarise(log: Log) -> Summary:
     for drop in log.dropped:
         dropped[str(drop.reason)] += len(drop.tickets)
     start = log.arrivals[0].time if log.arrivals else 0.0
-    message = (entry.time for entry in log.entries if not isinstance(entry, Waited | SequenceOver))
-    span = max(message, default=start) - start
+    times = (entry.time for entry in log.entries if not isinstance(entry, Waited | SequenceOver))
+    span = max(times, default=start) - start
     return Summary(
         requests=len(log.arrivals),
         sent=len(waits),

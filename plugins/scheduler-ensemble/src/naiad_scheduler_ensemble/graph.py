@@ -100,9 +100,10 @@ def graph_of(config: ModelConfig, models: Sequence[ModelConfig]) -> Graph:
         for tensor, index in producers.items()
     }
     reshaped = {each.name: reshape(tuple(each.dims), inner_dims(each)) for each in config.input}
+    step_scopes = scopes_of(config, models)
     nodes = []
     for index, (step, model) in enumerate(zip(steps_of(config), models, strict=True)):
-        scope = next(iter(scopes_of(config, models)[index]), ONCE)
+        scope = next(iter(step_scopes[index]), ONCE)
         nodes.append(
             Node(
                 index=index,
