@@ -10,6 +10,8 @@ import torch
 from naiad.errors import ConfigError, InvalidArgumentError, UnsupportedError
 from naiad_config import DataType
 from naiad_testing.workbench import tensor_entry
+from naiad_torch.compiled import _two_choices
+from naiad_torch.described import Described
 from naiad_torch.generated import read_call_texts
 
 from .written import ADD_SUB, ones
@@ -164,6 +166,18 @@ def test_a_compiled_package_whose_sizes_follow_from_others_does_not_show_its_out
     with pytest.raises(ConfigError, match="at least one input"):
         workbench.load()
     assert any("skipping model configuration" in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "few", "many"),
+    [
+        ([Described("x", "float32", ("s0", "s1"), rows=8, least=(2, 16))], (2, 17), (3, 19)),
+        ([Described("x", "float32", ("s0",), 64, (2,)), Described("y", "float32", ("s1",), 3, (2,))], (2, 2), (3, 3)),
+        ([Described("x", "float32", ("s0",), 64, (2,)), Described("y", "float32", ("s1",), 2, (2,))], (2, 2), (3, 2)),
+    ],
+)
+def test_outputs_are_seen_with_two_sizes_of_each_dim_that_varies(tensors, few, many):
+    assert [tuple(sizes.values()) for sizes in _two_choices(tensors)] == [few, many]
 
 
 def test_two_instances_of_a_compiled_package_do_not_share_memory(workbench, compiled):

@@ -10,7 +10,7 @@ from typing import Any
 from naiad.backend import MemoryUsage
 from naiad.errors import InternalError, InvalidArgumentError, UnsupportedError
 from naiad_torch.callspec import CallSpec, spec_of
-from naiad_torch.described import Described, Size, most_rows
+from naiad_torch.described import UNLIMITED, Described, Size, most_rows
 from naiad_torch.generated import read_arguments, read_call_texts, weight_bytes
 from naiad_torch.program import Packaged, Program, Weight
 from naiad_torch.runtime import describe_error, runtime
@@ -55,7 +55,7 @@ class CompiledArtefact(Packaged):
         program = self.open("" if self._kind == "cpu" else f"{self._kind}:0")
         most = most_rows(self.takes)
         try:
-            few, many = (self._run_over_zeros(program, sizes) for sizes in _two_choices(self.takes, most))
+            few, many = (self._run_over_zeros(program, sizes) for sizes in _two_choices(self.takes))
         except Exception:  # noqa: BLE001 - a model that fails on zeros has no sizes to report
             return ()
         pairs = enumerate(zip(few, many, strict=True))
@@ -153,15 +153,21 @@ def _call(package: Any, spec: CallSpec, feeds: Sequence[Any]) -> Sequence[Any]:
     return spec.results(package(*arguments, **keywords))
 
 
-def _two_choices(tensors: Sequence[Described], most: int) -> Iterator[dict[str, int]]:
+def _two_choices(tensors: Sequence[Described]) -> tuple[dict[str, int], dict[str, int]]:
     """Two sizes for each variable dim: different in both calls, and mostly different from each other."""
     least: dict[str, int] = {}
+    most: dict[str, int] = {}
     for tensor in tensors:
-        for size, smallest in zip(tensor.sizes, tensor.least, strict=True):
+        for axis, (size, smallest) in enumerate(zip(tensor.sizes, tensor.least, strict=True)):
             if isinstance(size, str):
                 least[size] = max(smallest, least.get(size, 2))
-    for base, step in ((0, 1), (1, 2)):
-        yield {name: min(least[name] + base + step * index, most) for index, name in enumerate(sorted(least))}
+                most[size] = min(UNLIMITED if axis else tensor.rows, most.get(size, UNLIMITED))
+    few: dict[str, int] = {}
+    many: dict[str, int] = {}
+    for index, name in enumerate(sorted(least)):
+        many[name] = min(least[name] + 1 + 2 * index, most[name])
+        few[name] = min(least[name] + index, max(many[name] - 1, least[name]))
+    return few, many
 
 
 def _seen(name: str, few: Any, many: Any, most: int) -> Described:
