@@ -24,9 +24,7 @@ def test_instances_share_weights_where_that_is_asked_for(workbench, models, writ
     assert list(served.model.memory_usage()) == []
 
 
-@pytest.mark.parametrize(
-    "parameter", ["INFERENCE_MODE:false", "DISABLE_OPTIMIZED_EXECUTION:true", "DISABLE_CUDNN:true"]
-)
+@pytest.mark.parametrize("parameter", ["INFERENCE_MODE:false", "DISABLE_OPTIMIZED_EXECUTION:true"])
 def test_a_model_answers_the_same_in_every_mode(workbench, models, parameter):
     key, _, value = parameter.partition(":")
     written = f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}'

@@ -55,12 +55,12 @@ def test_every_parameter_is_read():
     ) == RunSettings(
         inference_mode=False,
         optimized_execution=False,
-        cudnn=False,
         cleans_cache=True,
         shares_weights=True,
         tensor_fuser=False,
         jit_profiling=False,
         jit_executor=False,
+        disable_cudnn=True,
         intra_op_threads=2,
         inter_op_threads=3,
         init_library="init.so",

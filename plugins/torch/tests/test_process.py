@@ -110,6 +110,17 @@ def test_the_knobs_of_torchscript_are_turned(workbench, models):
 
 
 @pytest.mark.usefixtures("knobs")
+def test_cudnn_is_off_for_the_whole_process_once_a_model_asks_for_it(workbench, models, monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "enabled", True)  # which puts it back
+    one = {name: np.ones((1, 4), np.float32) for name in ("a", "b")}
+
+    served = workbench.script(models.AddSub(), ADD_SUB + parameter_entry("DISABLE_CUDNN", "true"))
+
+    assert served.execute(one)["OUTPUT__0"].tolist() == [[2.0] * 4]
+    assert not torch.backends.cudnn.enabled
+
+
+@pytest.mark.usefixtures("knobs")
 def test_a_knob_that_pytorch_lacks_has_no_effect(caplog, monkeypatch):
     monkeypatch.delattr(torch._C, "_jit_set_texpr_fuser_enabled")
     settings = RunSettings(tensor_fuser=False, jit_profiling=False)

@@ -1,7 +1,6 @@
 """An instance of a PyTorch model: one call of the model per batch; outputs are arrays over its results' memory."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,6 @@ class TorchInstance:
         self._device = device
         self.input_devices = device.input_devices
         self._mode = torch.inference_mode if settings.inference_mode else torch.no_grad
-        self._cudnn = settings.cudnn
         self._cleans = settings.cleans_cache and device.name.startswith("cuda")
         self._dtypes = {
             result.name: getattr(torch, TORCH_NAMES.get(result.datatype, ""), None) for result in plan.results
@@ -59,7 +57,7 @@ class TorchInstance:
         del self._program
 
     def _run(self, batch: Batch) -> dict[str, Any]:
-        with self._mode(), self._device.active(), self._flags():
+        with self._mode(), self._device.active():
             present = set(batch.input_names)
             feeds = [
                 self._feed(batch, feed.name, feed.datatype) if feed.name in present else None for feed in self._feeds
@@ -71,11 +69,6 @@ class TorchInstance:
             values = self._program.run(feeds)
             batch.mark_infer_done()
             return self._read(batch, values)
-
-    def _flags(self) -> AbstractContextManager[None]:
-        flags: AbstractContextManager[None]
-        flags = nullcontext() if self._cudnn else runtime().backends.cudnn.flags(enabled=False)
-        return flags
 
     def _feed(self, batch: Batch, name: str, datatype: DataType) -> Any:
         if datatype is not _STRING:

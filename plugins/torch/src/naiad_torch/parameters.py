@@ -22,13 +22,13 @@ class RunSettings:
 
     inference_mode: bool = True
     optimized_execution: bool = True
-    cudnn: bool = True
     cleans_cache: bool = False
     shares_weights: bool = False
     releases_lock: bool = False
     tensor_fuser: bool | None = None
     jit_profiling: bool | None = None
     jit_executor: bool | None = None
+    disable_cudnn: bool | None = None
     intra_op_threads: int | None = None
     inter_op_threads: int | None = None
     compile: Mapping[str, Any] | None = None
@@ -68,7 +68,6 @@ def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSetting
     chosen = RunSettings(
         inference_mode=reader.read("INFERENCE_MODE", boolean, True),
         optimized_execution=not reader.read("DISABLE_OPTIMIZED_EXECUTION", boolean, False),
-        cudnn=not reader.read("DISABLE_CUDNN", boolean, False),
         cleans_cache=reader.read("ENABLE_CACHE_CLEANING", boolean, False)
         or reader.read("CACHE_CLEANING_ENABLED", boolean, False),
         shares_weights=reader.read("ENABLE_WEIGHT_SHARING", boolean, False),
@@ -76,6 +75,7 @@ def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSetting
         tensor_fuser=reader.read("ENABLE_TENSOR_FUSER", boolean, None),
         jit_profiling=reader.read("ENABLE_JIT_PROFILING", boolean, None),
         jit_executor=reader.read("ENABLE_JIT_EXECUTOR", boolean, None),
+        disable_cudnn=reader.read("DISABLE_CUDNN", boolean, None),
         intra_op_threads=reader.read(
             "NUM_THREADS", positive_count, reader.read("INTRA_OP_THREAD_COUNT", positive_count, None)
         ),

@@ -1,4 +1,4 @@
-"""Process-wide settings of PyTorch: thread pools and TorchScript options. The first model sets them."""
+"""Process-wide settings of PyTorch: thread pools, TorchScript options and cuDNN. The first model sets them."""
 
 import logging
 import threading
@@ -23,6 +23,7 @@ def configure_process(settings: RunSettings, logger: _Logger) -> None:
         ("ENABLE_TENSOR_FUSER", settings.tensor_fuser, _knob("_jit_set_texpr_fuser_enabled")),
         ("ENABLE_JIT_PROFILING", settings.jit_profiling, _knob("_jit_set_profiling_mode")),
         ("ENABLE_JIT_EXECUTOR", settings.jit_executor, _knob("_jit_set_profiling_executor")),
+        ("DISABLE_CUDNN", settings.disable_cudnn, _disable_cudnn),
     )
     with _lock:
         for key, wish, choose in wishes:
@@ -45,3 +46,8 @@ def configure_process(settings: RunSettings, logger: _Logger) -> None:
 def _knob(name: str) -> Callable[[Any], Any] | None:
     """A knob of TorchScript, None where PyTorch lacks it: Triton's parameters name them, and none of them is public."""
     return getattr(runtime()._C, name, None)
+
+
+def _disable_cudnn(disable: bool) -> None:
+    """PyTorch knows this for the process alone: `cudnn.flags` around an execution changes it in all threads."""
+    runtime().backends.cudnn.enabled = not disable
