@@ -136,6 +136,14 @@ def test_the_file_tells_the_platform_of_a_backend_with_several(version):
     )
 
 
+def test_the_configured_file_tells_the_platform_whatever_else_is_there(version):
+    (version / "model.savedmodel").mkdir()
+    (version / "old.graphdef").touch()
+    config = ModelConfig(name="m", backend="tensorflow", default_model_filename="old.graphdef")
+
+    assert resolved(config, version) == ("tensorflow", "tensorflow_graphdef", "old.graphdef")
+
+
 def test_a_further_name_of_a_backend_is_kept(version):
     assert resolved(ModelConfig(name="m", backend="custom"), version) == ("custom", "", "model.py")
 

@@ -116,10 +116,11 @@ class BackendSearch:
         return self._by_files() or self._by_name()
 
     def _platform(self, chosen: BackendFormats) -> str:
-        """The platform of the model file that is configured or there; without one, the only one of the backend."""
-        for file, platform in chosen.files.items():
-            if _alike(self.config.default_model_filename, file) or self._has(file):
-                return platform
+        """The platform of the model file that is configured, else there; without one, the only one of the backend."""
+        present = [file for file in chosen.files if _alike(self.config.default_model_filename, file)]
+        present += filter(self._has, chosen.files)
+        if present:
+            return chosen.files[present[0]]
         platforms = set(chosen.files.values()) or set(chosen.platforms)
         return platforms.pop() if len(platforms) == 1 else ""
 
