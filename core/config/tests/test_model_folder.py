@@ -19,6 +19,16 @@ def test_a_folder_without_a_configuration_is_a_model_of_its_name(folder):
     assert (model.config.name, model.versions) == ("m", (3,))
 
 
+def test_a_folder_that_cannot_be_listed_is_refused(folder, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.iterdir", refuse)  # root may list every folder
+
+    with pytest.raises(InvalidArgumentError, match=f"model folder '{folder}' cannot be read: Permission denied"):
+        read_model(folder)
+
+
 def test_a_problem_of_a_model_without_a_configuration_names_its_folder(folder):
     model = read_model(folder)
 

@@ -125,12 +125,17 @@ def _versions(model: ModelFolder) -> tuple[int, ...]:
 
 
 def _no_versions(directory: Path) -> str:
-    """A sentence on a folder without version folders, with the file, misnamed folder or model in place of one."""
-    paths = sorted(directory.iterdir())
+    """A sentence on a folder without version folders, with the file, misnamed folder or model in place of one.
+
+    Raises InvalidArgumentError for a folder that cannot be read.
+    """
+    try:
+        paths = sorted(directory.iterdir())
+        folders = [path for path in paths if path.is_dir()]
+    except OSError as error:
+        raise InvalidArgumentError(f"model folder '{directory}' cannot be read: {error.strerror}") from error
     advice = [
-        f"; rename '{path.name}' to {number[1]}"
-        for path in paths
-        if (number := _LIKE_A_VERSION.fullmatch(path.name)) and path.is_dir()
+        f"; rename '{path.name}' to {number[1]}" for path in folders if (number := _LIKE_A_VERSION.fullmatch(path.name))
     ]
     advice += [
         f"; move '{path.name}' to 1/{path.name}, and what belongs to it" for path in paths if path.stem == "model"
