@@ -40,6 +40,24 @@ def test_a_warmup_sample_is_not_larger_than_a_batch():
     assert "a warmup sample of m has batch_size 9, and max_batch_size is 8" in message
 
 
+@pytest.mark.parametrize(
+    ("sizes", "requests"),
+    [
+        ("batch_size: 4294967295", "4,294,967,295"),
+        ("batch_size: 1 count: 4294967295", "4,294,967,295"),
+        ("batch_size: 1024 count: 1025", "1,049,600"),
+    ],
+)
+def test_a_warmup_sample_has_a_limit_of_requests(sizes, requests):
+    inputs = 'inputs { key: "x" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }'
+    model = f'name: "m" backend: "b" {INPUT} {OUTPUT}'
+
+    assert problems_of(f"{model} model_warmup {{ {sizes} {inputs} }}") == [
+        ("model_warmup[0]", f"a warmup sample of m has {requests} requests, and the most is 1,048,576")
+    ]
+    assert problems_of(f"{model} model_warmup {{ batch_size: 1024 count: 1024 {inputs} }}") == []
+
+
 def test_a_sample_must_be_like_the_inputs():
     sample = """
     input { name: "z" data_type: TYPE_FP32 dims: 1 }

@@ -9,11 +9,20 @@ from naiad_config.paths import element, entry
 from naiad_config.sequence_tensors import extra_inputs
 from naiad_config.tensors import DataType
 
+MOST_REQUESTS = 2**20
+"""The most requests of a sample over all of its runs: more of them is a typing mistake, and holds up every load."""
+
 _SOURCES = ("zero_data", "random_data", "input_data_file")
 
 
 def problems(config: ModelConfig) -> Iterator[Problem]:
     """What is wrong in the warmup samples themselves."""
+    for index, sample in enumerate(config.model_warmup):
+        requests = sample.batch_size * max(1, sample.count)
+        if requests > MOST_REQUESTS:
+            message = f"a warmup sample of {config.name} has {requests:,} requests, and the most is {MOST_REQUESTS:,}"
+            hint = "they are 'batch_size' times 'count'; a few runs warm a model up"
+            yield Problem(message, element("model_warmup", index), hint=hint)
     for _, name, data, path in _inputs(config):
         what = f"warmup input '{name}' of {config.name}"
         for index, dim in enumerate(data.dims):
