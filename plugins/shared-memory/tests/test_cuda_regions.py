@@ -1,5 +1,7 @@
 """Regions over memory of a GPU, with GPUs that are arrays; what only a real one can show is in test_real_gpus."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ class FakeGpus:
         self.lost = False
 
     def open(self, handle, device):
-        if device != 0:
+        if ctypes.c_int(device).value != 0:
             raise InvalidArgumentError(f"CUDA could not find GPU {device}")
         self.opened.append(handle)
         return BASE, len(self.memory)
@@ -60,6 +62,14 @@ def test_a_region_is_the_allocation_that_the_handle_stands_for(memory, gpus):
     assert memory.status("cuda") == [CudaRegion("r", 0, 32)]
     assert memory.status("cuda", "r") == [CudaRegion("r", 0, 32)]
     assert memory.status("system") == []
+
+
+@pytest.mark.parametrize("device", [2**31, 2**32, 2**64, -(2**32)])
+def test_a_number_that_is_too_large_for_cuda_is_no_gpu(memory, gpus, device):
+    with pytest.raises(InvalidArgumentError, match=f"region 'r': there is no GPU {device}"):
+        memory.register_cuda("r", HANDLE, device, 32)
+
+    assert gpus.opened == []
 
 
 def test_buffers_are_written_one_after_the_other(memory, gpus):

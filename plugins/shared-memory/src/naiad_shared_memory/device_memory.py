@@ -99,6 +99,8 @@ def open_device_memory(name: str, gpus: Gpus, handle: bytes, device: int, byte_s
             f"failed to register CUDA shared memory region '{name}': its raw handle has {len(handle)} bytes, a CUDA "
             f"IPC memory handle has {HANDLE_SIZE}"
         )
+    if not 0 <= device < 2**31:  # more than CUDA's numbers have bits for
+        raise InvalidArgumentError(f"failed to register CUDA shared memory region '{name}': there is no GPU {device}")
     try:
         address, there = gpus.open(handle, device)
     except NaiadError as error:
