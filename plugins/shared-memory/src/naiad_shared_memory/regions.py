@@ -70,7 +70,8 @@ class SharedMemory(SharedMemoryApi):
         """Nothing is opened before a client registers a region; says so where nothing can be lent."""
         if self._lends and GUARD is None:
             _logger.warning(
-                "--shared-memory-lending lends nothing: naiad-shared-memory was installed without a C compiler"
+                "--shared-memory-lending lends nothing: naiad-shared-memory was installed without a C compiler, "
+                "or Linux does not show /proc/self/pagemap"
             )
 
     async def stop(self, seconds: float) -> None:
