@@ -79,6 +79,20 @@ async def test_a_model_that_the_command_has_signed_is_served(root: Path, keys: P
         assert (await server.infer(request("m", 1))).outputs["OUTPUT"].array.tolist() == [1]
 
 
+async def test_files_of_git_and_those_that_the_signer_left_out_may_change(
+    root: Path, keys: Path, backend: FakeBackend
+) -> None:
+    (root / "m" / "README.md").write_text("before")
+    command = (sys.executable, "-m", "model_signing", "sign", "key", root / "m", "--private_key", keys / "signer.key")
+    _run(*command, "--signature", root / "m" / "model.sig", "--ignore-paths", root / "m" / "README.md")
+    (root / "m" / "README.md").write_text("after")
+    (root / "m" / ".gitignore").write_text("added")
+    key = str(keys / "signer.pub")
+
+    async with running(root, backend, naiad_repository_agents, signature_public_key=key, require_signed=True) as server:
+        assert (await server.infer(request("m", 1))).outputs["OUTPUT"].array.tolist() == [1]
+
+
 def _changed(folder: Path) -> None:
     (folder / "1" / "weights").write_bytes(b"forged")
 

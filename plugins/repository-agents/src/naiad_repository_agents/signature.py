@@ -34,6 +34,7 @@ _DIGEST = re.compile(r"""Digest\(algorithm='[^']*', digest_value=(b(['"])(?:\\.|
 class SignatureAgent:
     """Refuses a model unless the signature in its folder covers every file there and is by the key of the options.
 
+    Files of git, as `.git/` and `.gitignore`, and those that the signer left out need not be covered.
     The parameter `file` names the signature, `model.sig` where there is none.
     """
 
