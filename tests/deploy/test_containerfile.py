@@ -7,8 +7,12 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,6 +100,25 @@ def test_docker_and_podman_read_the_same_file() -> None:
     assert [path for path in others if path.exists()] == []
 
 
+@pytest.fixture
+def index_of_a_stranger(tmp_path: Path) -> Iterator[str]:
+    """The URL of a package index with a newer version of a member, and nothing else."""
+    folder = tmp_path / "index" / "naiad-http"
+    folder.mkdir(parents=True)
+    parts = {"METADATA": "Metadata-Version: 2.1\nName: naiad-http\nVersion: 0.1.99\n", "RECORD": ""}
+    parts["WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    with zipfile.ZipFile(folder / "naiad_http-0.1.99-py3-none-any.whl", "w") as wheel:
+        for name, text in parts.items():
+            wheel.writestr(f"naiad_http-0.1.99.dist-info/{name}", text)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=tmp_path / "index"))
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
 def installed_members() -> list[Member]:
     """The members that the image has, with the extras and the distributions that the Containerfile names."""
     extras = [{"extra": extra} for extra in ARGUMENTS["EXTRAS"].split(",")]
@@ -138,7 +161,7 @@ def install_as_the_page_says(environment: Path, wheels: Path) -> None:
 
 
 def test_the_install_steps_give_an_entry_point_that_serves_models(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, serve: "Serve"
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, index_of_a_stranger: str, serve: "Serve"
 ) -> None:
     source, environment, wheels = tmp_path / "source", tmp_path / "environment", tmp_path / "wheels"
     python = empty(environment)
@@ -153,7 +176,9 @@ def test_the_install_steps_give_an_entry_point_that_serves_models(
         **os.environ,
         **UNCHECKED,
         **ARGUMENTS,
-        "PIP_NO_INDEX": "1",
+        "PIP_INDEX_URL": index_of_a_stranger,
+        "PIP_EXTRA_INDEX_URL": "",
+        "PIP_FIND_LINKS": "",
         "PIP_NO_COMPILE": "false",  # pip's word for "without bytecode": `true` compiles
         "PATH": f"{python.parent}:{os.environ['PATH']}",
     }
