@@ -105,6 +105,31 @@ def test_instances_of_a_program_on_one_device_have_the_same_weights(workbench, m
     assert [each.byte_size for each in served.model.memory_usage()] == [4 * 4]
 
 
+class Counter(torch.nn.Module):
+    """Adds what comes to a buffer, which is in a module of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Module()
+        self.inner.register_buffer("total", torch.zeros(4))
+
+    def forward(self, x):
+        self.inner.total.add_(x)
+        return self.inner.total + 0
+
+
+def test_instances_of_a_program_that_writes_to_a_buffer_do_not_share_it(workbench):
+    workbench.export(Counter(), (torch.ones(4),))
+    served = workbench.load("instance_group { count: 2 }")
+    sent = {"x": np.ones(4, np.float32)}
+
+    first = [served.execute(sent)["OUTPUT__0"].tolist() for _ in range(2)]
+    served.instances.reverse()
+    second = served.execute(sent)["OUTPUT__0"].tolist()
+
+    assert (first, second) == ([[1] * 4, [2] * 4], [1] * 4)
+
+
 def test_a_program_of_fixed_shapes_does_not_batch(workbench, models):
     workbench.export(models.Identity(), (torch.ones(2, 3, dtype=torch.int64),))
 

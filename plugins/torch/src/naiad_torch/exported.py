@@ -45,13 +45,18 @@ class ExportedArtefact(Packaged):
         self._spec = spec
 
     def open(self, device: str) -> Program:
-        """Put a copy of it there."""
-        program = self._program
-        if device and device != "cpu":
+        """Move it there. All programs on one device share the weights, and have buffers of their own if it writes."""
+        if device and not self._is_on(device):
             from torch.export.passes import move_to_device_pass
 
-            program = move_to_device_pass(program, device)
-        return _ExportedProgram(program.module(), self._spec)
+            self._program = move_to_device_pass(self._program, device)
+        return _ExportedProgram(self._program.module(), self._spec)
+
+    def _is_on(self, device: str) -> bool:
+        """Whether all tensors of its graph are there, where the last instance has moved it."""
+        there = runtime().device(device)
+        values = (node.meta.get("val") for node in self._program.graph.nodes)
+        return all(value.device == there for value in values if hasattr(value, "device"))
 
     def _described(self, name: str, value: Any) -> Described:
         """The tensor traced as `value`; a result that is not a tensor is described by its type."""
@@ -77,6 +82,8 @@ class _ExportedProgram:
         self._module = module
         self._spec = spec
         self.in_place = any(_writes(node.target) for node in module.graph.nodes if node.op == "call_function")
+        if self.in_place:
+            _own_buffers(module)
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
         arguments, keywords = self._spec.call(feeds)
@@ -84,6 +91,13 @@ class _ExportedProgram:
 
     def weights(self) -> Iterator[Weight]:
         yield from weights_in(self._module)
+
+
+def _own_buffers(module: Any) -> None:
+    """Copy the buffers of a module, which are those of its program and so of its other instances too."""
+    for name, buffer in list(module.named_buffers()):
+        owner, _, last = name.rpartition(".")
+        setattr(module.get_submodule(owner), last, buffer.clone())
 
 
 def _writes(target: Any) -> bool:
