@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from naiad.errors import InvalidArgumentError
-from naiad_testing.workbench import parameter_entry
+from naiad_testing.workbench import parameter_entry, tensor_entry
 from naiad_torch import process
 from naiad_torch.parameters import RunSettings
 
@@ -36,7 +36,9 @@ int triton_pytorch_model_init(const char *folder, int device) {
 
 void triton_pytorch_model_fini(void) { write(kept, "fini", 0); }
 """
-USES_IT = ADD_SUB + parameter_entry("MODEL_INIT_LIBRARY", "libprepare.so")
+LIBRARY_ENTRY = parameter_entry("MODEL_INIT_LIBRARY", "libprepare.so")
+USES_IT = ADD_SUB + LIBRARY_ENTRY
+ONE_OUTPUT = tensor_entry("output", "OUTPUT__0", "FP32", "4")
 
 
 @pytest.fixture
@@ -65,6 +67,15 @@ def test_a_library_is_reported_when_a_model_comes_and_goes(workbench, models, bu
     served.model.close()
 
     assert (before, message.read_text()) == ("init -1\n", "init -1\nfini 0\n")
+
+
+def test_a_library_is_reported_when_a_model_cannot_be_loaded(workbench, models, build):
+    build(refuses=0)
+
+    with pytest.raises(InvalidArgumentError, match="model provides 2"):
+        workbench.script(models.AddSub(), tensor_entry("input", "x", "FP32", "4") + ONE_OUTPUT + LIBRARY_ENTRY)
+
+    assert workbench.path("message").read_text() == "init -1\nfini 0\n"
 
 
 def test_a_library_that_refuses_fails_the_load(workbench, models, build):

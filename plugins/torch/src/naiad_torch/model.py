@@ -15,9 +15,9 @@ from naiad_torch.gpu import pinned_of
 from naiad_torch.instance import TorchInstance
 from naiad_torch.interface import contradictions
 from naiad_torch.parameters import RunSettings
-from naiad_torch.plan import plan_of
+from naiad_torch.plan import Plan, plan_of
 from naiad_torch.process import configure_process
-from naiad_torch.program import Program
+from naiad_torch.program import Artefact, Program
 from naiad_torch.runtime import runtime
 from naiad_torch.unlocked import TESTED_VERSIONS, is_tested
 
@@ -39,18 +39,11 @@ class TorchModel:
                 ", ".join(TESTED_VERSIONS),
             )
         self._library = _initialised(context, settings.init_library)
-        self._artefact = read_artefact(path, context, settings)
-        self._plan = plan_of(context.config, self._artefact)
-        problems = contradictions(context.config, self._artefact, path.name)
-        if problems:
-            raise ConfigError(problems)
-        for kind in self._plan.guessed:
-            context.logger.warning(
-                "the %s of model '%s' are taken in the order of the configuration: their names are neither those of "
-                "the model nor of the form <name>__<index>",
-                kind,
-                self._name,
-            )
+        try:
+            self._artefact, self._plan = _read(context, path, settings)
+        except BaseException:
+            self._finish()
+            raise
         self._pinned = pinned_of(context.config)
         self._buffers = _state_buffers(context.config)
         self._lock = threading.Lock()
@@ -83,8 +76,28 @@ class TorchModel:
         self._programs.clear()
         self._shared.clear()
         del self._artefact
+        self._finish()
+
+    def _finish(self) -> None:
         if self._library is not None:
             self._library.triton_pytorch_model_fini()
+
+
+def _read(context: ModelContext, path: Path, settings: RunSettings) -> tuple[Artefact, Plan]:
+    """The model file, and how it is called. Raises NaiadError when it cannot be, or the configuration does not fit."""
+    artefact = read_artefact(path, context, settings)
+    plan = plan_of(context.config, artefact)
+    problems = contradictions(context.config, artefact, path.name)
+    if problems:
+        raise ConfigError(problems)
+    for kind in plan.guessed:
+        context.logger.warning(
+            "the %s of model '%s' are taken in the order of the configuration: their names are neither those of "
+            "the model nor of the form <name>__<index>",
+            kind,
+            context.config.name,
+        )
+    return artefact, plan
 
 
 def _state_buffers(config: ModelConfig) -> frozenset[str]:
