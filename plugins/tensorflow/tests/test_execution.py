@@ -7,7 +7,8 @@ from naiad.backend import MemoryUsage
 from naiad.errors import InvalidArgumentError
 from naiad_tensorflow import instance
 from naiad_tensorflow.runtime import runtime
-from naiad_testing.workbench import parameter_entry
+from naiad_tensors.tensors import Tensor
+from naiad_testing.workbench import parameter_entry, tensor_entry
 
 from .conftest import add_sub, frozen, identity, module_add_sub, tf, v1
 
@@ -39,6 +40,32 @@ def test_an_input_at_any_address_is_taken(workbench, zoo):
 
     assert served.execute({"x": odd})["y"].tolist() == [[1, 2, 3]]
     assert served.execute({"x": turned})["y"].tolist() == turned.tolist()
+
+
+def test_an_input_and_an_output_of_one_name_may_have_different_datatypes(workbench):
+    @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.bfloat16, name="x")])
+    def serve(x):
+        return {"x": tf.cast(x, tf.float32) * 2}
+
+    module = tf.Module()
+    module.serve = serve
+    tf.saved_model.save(module, str(workbench.path(SAVED)), signatures=serve)
+    sent = Tensor("x", "BF16", (1, 3), np.full((1, 3), 0x3F80, np.uint16))
+
+    assert workbench.load().execute({"x": sent})["x"].tolist() == [[2, 2, 2]]
+
+
+def test_a_scalar_string_keeps_its_last_bytes(workbench):
+    with tf.Graph().as_default() as graph:
+        text = v1.placeholder(tf.string, [1], name="IN")
+        tf.reshape(text, [], name="OUT")
+        workbench.path("model.graphdef").write_bytes(graph.as_graph_def().SerializeToString())
+    tensors = tensor_entry("input", "IN", "STRING", "1")
+    tensors += 'output { name: "OUT" data_type: TYPE_STRING dims: [ 1 ] reshape { shape: [ ] } }'
+
+    served = workbench.load(f'platform: "tensorflow_graphdef" {tensors}')
+
+    assert served.execute({"IN": np.array([b"ab\0"], object)})["OUT"].item() == b"ab\0"
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])

@@ -1,6 +1,7 @@
 """An instance of a TensorFlow model: one call of its session per batch."""
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from naiad.backend import Answer, Batch
 from naiad.errors import InvalidArgumentError
 from naiad_config import DataType, ModelConfig
 from naiad_kit.backends.execution import aligned, run_or_each_alone
-from naiad_kit.backends.interface import NarrowInputs, reserved_inputs, wanted_outputs
+from naiad_kit.backends.interface import ModelTensor, NarrowInputs, reserved_inputs, wanted_outputs
 from naiad_tensorflow.artefact import Artefact
 from naiad_tensorflow.runtime import describe_error, runtime
 
@@ -39,8 +40,8 @@ class TensorFlowInstance:
         self._narrow = narrow
         self._in_caller = in_caller
         self._calls: dict[tuple[tuple[str, ...], tuple[str, ...]], Any] = {}
-        described = (*artefact.interface.inputs, *artefact.interface.outputs)
-        self._bits = frozenset(each.name for each in described if each.data_type is DataType.TYPE_BF16)
+        self._bf16_inputs = _in_bf16(artefact.interface.inputs)
+        self._bf16_outputs = _in_bf16(artefact.interface.outputs)
         required = [each.name for each in config.input if not each.optional]
         try:
             self._prepared(tuple(sorted([*required, *reserved_inputs(config)])), self._outputs)
@@ -99,10 +100,16 @@ class TensorFlowInstance:
 
     def _feed(self, batch: Batch, name: str) -> np.ndarray:
         array = batch.input(name)
-        if name in self._bits:
+        if name in self._bf16_inputs:
             array = array.view(runtime().bfloat16.as_numpy_dtype)
         return aligned(array)
 
     def _read(self, name: str, value: Any) -> np.ndarray:
+        if isinstance(value, bytes):  # a scalar, which numpy would strip of NULs at its end
+            return np.asarray(value, dtype=object)
         array = np.asarray(value)
-        return array.view(np.uint16) if name in self._bits else array
+        return array.view(np.uint16) if name in self._bf16_outputs else array
+
+
+def _in_bf16(tensors: Iterable[ModelTensor]) -> frozenset[str]:
+    return frozenset(tensor.name for tensor in tensors if tensor.data_type is DataType.TYPE_BF16)
