@@ -1,5 +1,7 @@
 """How batches go through a session: without copies, on which thread, ragged; and what a server makes of a model."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -146,6 +148,18 @@ def test_memory_is_reported_for_each_session(workbench, zoo):
     assert 2 * 64 <= usage.byte_size < 2 * 1000
     served.model.close()
     assert served.model.memory_usage() == []
+
+
+def test_an_instance_that_is_replaced_frees_its_session(workbench, zoo):
+    zoo(frozen, workbench.path("model.graphdef"))
+    config = 'platform: "tensorflow_graphdef" output { name: "SUM" data_type: TYPE_FP32 dims: [ 16 ] }'
+    served = workbench.load(config + "instance_group { kind: KIND_CPU count: 2 }")
+    session = weakref.ref(served.instance._session)
+
+    served.instances.pop(0).close()
+
+    assert session() is None
+    assert served.model.memory_usage() == [MemoryUsage("CPU", 0, 2 * 4)]
 
 
 def test_the_constants_of_a_graph_are_its_memory(workbench, zoo):

@@ -24,6 +24,15 @@ def test_instances_share_weights_where_that_is_asked_for(workbench, models, writ
     assert list(served.model.memory_usage()) == []
 
 
+def test_an_instance_that_is_replaced_frees_its_weights(workbench, models):
+    config = "max_batch_size: 4\n" + tensor_entry("input", "x", "INT64", "1") + tensor_entry("output", "y", "FP32", "1")
+    served = workbench.script(models.Gather(), f"{config} instance_group [{{ count: 2 kind: KIND_CPU }}]")
+
+    served.instances.pop().close()
+
+    assert [usage.byte_size for usage in served.model.memory_usage()] == [4 * 4]
+
+
 @pytest.mark.parametrize("parameter", ["INFERENCE_MODE:false", "DISABLE_OPTIMIZED_EXECUTION:true"])
 def test_a_model_answers_the_same_in_every_mode(workbench, models, parameter):
     key, _, value = parameter.partition(":")

@@ -1,6 +1,7 @@
 """A loaded model version: its sessions, each shared by as many instances as configured."""
 
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +15,9 @@ from naiad_tensorflow.files import read_artefact
 from naiad_tensorflow.instance import TensorFlowInstance
 from naiad_tensorflow.parameters import RunSettings
 from naiad_tensorflow.sessions import open_session
+
+_Opened = tuple[weakref.ref[Any], tuple[str, int]]
+"""A session, which lives as long as its instances and closes itself then, and the device where its weights lie."""
 
 
 class TensorFlowModel:
@@ -32,8 +36,7 @@ class TensorFlowModel:
         self._narrow = NarrowInputs(context.config, self._artefact.interface, path.name)
         self._lock = threading.Lock()
         self._open: dict[tuple[str, int], tuple[Any, int]] = {}  # by place, with how many instances it may take yet
-        self._sessions: list[Any] = []
-        self._devices: list[tuple[str, int]] = []  # of the sessions, where their weights lie
+        self._sessions: tuple[_Opened, ...] = ()
 
     def instantiate(self, placement: Placement) -> TensorFlowInstance:
         """An instance there. Raises NaiadError when TensorFlow does not have the device or cannot load the model."""
@@ -44,18 +47,19 @@ class TensorFlowModel:
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
         """The bytes of the weights, once for each session; tables and what execution takes are not counted."""
-        with self._lock:
-            opened = sorted(Counter(self._devices).items())
+        opened = Counter(device for session, device in self._sessions if session() is not None)
         return [
-            MemoryUsage(kind, device, sessions * self._artefact.weight_bytes) for (kind, device), sessions in opened
+            MemoryUsage(kind, device, sessions * self._artefact.weight_bytes)
+            for (kind, device), sessions in sorted(opened.items())
         ]
 
     def close(self) -> None:
         """Close the sessions."""
-        for session in self._sessions:
-            session.close()
-        self._sessions.clear()
-        self._devices.clear()
+        for reference, _ in self._sessions:
+            session = reference()
+            if session is not None:
+                session.close()
+        self._sessions = ()
         self._open.clear()
 
     def _session(self, placement: Placement) -> Any:
@@ -64,8 +68,9 @@ class TensorFlowModel:
             session, remaining = self._open.pop(key, (None, self._settings.shared_by))
             if session is None:
                 session = open_session(self._artefact, self._context, self._settings, placement)
-                self._sessions.append(session)
-                self._devices.append(("GPU", placement.device) if placement.kind == "GPU" else ("CPU", 0))
+                device = ("GPU", placement.device) if placement.kind == "GPU" else ("CPU", 0)
+                living = [each for each in self._sessions if each[0]() is not None]
+                self._sessions = (*living, (weakref.ref(session), device))
             if remaining > 1:
                 self._open[key] = (session, remaining - 1)
             return session

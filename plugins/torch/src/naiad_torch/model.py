@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,7 +49,7 @@ class TorchModel:
         self._buffers = _state_buffers(context.config)
         self._lock = threading.Lock()
         self._shared: dict[str, Program] = {}
-        self._programs: list[Program] = []
+        self._programs: tuple[weakref.ref[Program], ...] = ()  # which live as long as their instances
 
     def instantiate(self, placement: Placement) -> TorchInstance:
         """An instance there. Raises NaiadError when PyTorch does not have the device or cannot load the model there."""
@@ -57,7 +58,8 @@ class TorchModel:
             program = self._shared.get(device.name)
             if program is None:
                 program = self._artefact.open(device.name)
-                self._programs.append(program)
+                living = [each for each in self._programs if each() is not None]
+                self._programs = (*living, weakref.ref(program))
                 if self._settings.shares_weights:
                     self._shared[device.name] = program
         device.isolates = program.in_place
@@ -65,7 +67,8 @@ class TorchModel:
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
         """The bytes of the weights on each device."""
-        weights = dict(weight for program in self._programs for weight in program.weights())
+        programs = [program for each in self._programs if (program := each()) is not None]
+        weights = dict(weight for program in programs for weight in program.weights())
         bytes_of: Counter[tuple[str, int]] = Counter()
         for usage in weights.values():
             bytes_of[usage.type, usage.id] += usage.byte_size
@@ -73,7 +76,7 @@ class TorchModel:
 
     def close(self) -> None:
         """Free the programs, and unregister the model from the library that knows it."""
-        self._programs.clear()
+        self._programs = ()
         self._shared.clear()
         del self._artefact
         self._finish()
