@@ -121,17 +121,25 @@ def test_binary_strings(inference):
 
 @pytest.mark.parametrize(
     ("kind", "dims", "value"),
-    [(DataType.TYPE_STRING, (1,), b"a" * 100_000), (DataType.TYPE_BOOL, (-1,), True), (DataType.TYPE_INT8, (-1,), 97)],
+    [
+        (DataType.TYPE_STRING, (1,), b"a" * 2_000_000),
+        (DataType.TYPE_BOOL, (-1,), True),
+        (DataType.TYPE_INT8, (-1,), 97),
+    ],
 )
 def test_raw_strings_and_booleans_are_decoded_on_a_thread(fake_server, kind, dims, value):
     fake_server.model_config = lambda *_: ModelConfig(
         name="m", input=(ModelInput(name="X", data_type=kind, dims=dims),)
     )
-    inference, body, head = Inference(fake_server, LIMIT), memoryview(b"a" * 100_000), RequestHead("m", header_length=0)
+    inference, body, head = (
+        Inference(fake_server, LIMIT),
+        memoryview(b"a" * 2_000_000),
+        RequestHead("m", header_length=0),
+    )
 
     assert inference.is_large(head, b"", body) == (kind is not DataType.TYPE_INT8)
-    assert not inference.is_large(head, b"", body[:60_000])
-    assert inference.decoded_bytes(head, b"", body) == 100_000
+    assert not inference.is_large(head, b"", body[:900_000])
+    assert inference.decoded_bytes(head, b"", body) == 2_000_000
     request, _ = asyncio.run(inference.decode_large(head, b"", body, 0))
     assert request.inputs["X"].array.ravel()[0] == value
 

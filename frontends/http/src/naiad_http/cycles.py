@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from naiad_http.heads import HttpHead
 from naiad_http.incoming import Message
+from naiad_kit.buffers import Buffer
 
 REQUEST_HEAD = "naiad.request_head"
 """ASGI extension that passes the head of an infer request on, because ASGI loses the case of header names."""
@@ -66,6 +67,15 @@ class Flow:
         await self._writable.wait()
 
 
+def _body_of(message: Message) -> Buffer:
+    """The body in one piece: `bytes`, or for an infer request, whose application takes it, the buffer as received."""
+    front, rest, request_head = message.front, message.rest, message.head.request_head
+    if front and rest:
+        return b"".join((front, rest))
+    takes_buffers = request_head is not None and request_head.action == "infer"
+    return (rest or front) if takes_buffers else bytes(rest or front)
+
+
 class AsgiCycle:
     """A request whose body is complete, and its response; `on_response` is called when the response is written.
 
@@ -85,7 +95,7 @@ class AsgiCycle:
         self.status = self.sent = 0
         self._message_event = asyncio.Event()
         self._scope = asgi_scope(message.head, transport)
-        self._body: bytes | None = b"".join((message.front, message.rest)) if message.rest else bytes(message.front)
+        self._body: Buffer | None = _body_of(message)
         self._transport = transport
         self._flow = flow
         self._headers = headers

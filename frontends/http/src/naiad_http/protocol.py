@@ -62,15 +62,15 @@ class HttpProtocol(Connection):
             self._call.pause()
 
     def resume_writing(self) -> None:
-        """The client has caught up."""
-        if self._call is not None and self._encoding is None:
-            self._call.resume()
+        """The client has caught up. A model may send at once, so the connection goes on first, and may pause again."""
         super().resume_writing()
+        if self._call is not None and self._encoding is None and not self._flow.write_paused:
+            self._call.resume()
 
     def conclude(self) -> None:
         """The grace period is nearly over: cancel the request in flight and answer 503."""
         call, deliver, cycle = self._call, self._deliver, self._cycle
-        error = ShuttingDownError("the server stopped before the model had answered; try again later")
+        error = ShuttingDownError("the server stopped before the request was answered; try again later")
         if call is not None and deliver is not None:
             call.cancel()
             if self._encoding is not None:
@@ -92,6 +92,10 @@ class HttpProtocol(Connection):
             self._respond(error_response(head.refusal))
         else:
             self._start_application(message)
+
+    def _write_response(self, response: HttpResponse, keep_alive: bool) -> None:
+        has_body = self._head is None or self._head.method != "HEAD"
+        self._transport.write(wire.whole(response, self._context.date, keep_alive, has_body))
 
     def _respond(self, response: HttpResponse) -> None:
         self._record_send_start(response.status)

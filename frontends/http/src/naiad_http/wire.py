@@ -37,8 +37,8 @@ def success(encoded: Encoded, date: bytes, keep_alive: bool) -> Sequence[Buffer]
     )
 
 
-def whole(response: HttpResponse, date: bytes, keep_alive: bool) -> bytes:
-    """The head and body of any response."""
+def whole(response: HttpResponse, date: bytes, keep_alive: bool, has_body: bool = True) -> bytes:
+    """The head and body of any response; the head alone, with the size of the body, answers a HEAD request."""
     return b"HTTP/1.1 %d %b\r\n%b%bContent-Length: %d\r\n%b\r\n%b" % (
         response.status,
         phrase(response.status).encode(),
@@ -46,7 +46,7 @@ def whole(response: HttpResponse, date: bytes, keep_alive: bool) -> bytes:
         _lines(response.headers),
         len(response.body),
         b"" if keep_alive else _CLOSE,
-        response.body,
+        response.body if has_body else b"",
     )
 
 

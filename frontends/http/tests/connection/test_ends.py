@@ -175,5 +175,5 @@ def test_a_client_whose_answer_does_not_come_in_time_is_reported(connection, fak
 
     (answer,) = connection.answers()
     assert (answer.status, answer.headers["connection"], answer.headers["retry-after"]) == (503, "close", "1")
-    assert "the server stopped before the model had answered" in json.loads(answer.body)["error"]
+    assert "the server stopped before the request was answered" in json.loads(answer.body)["error"]
     assert (fake_server.calls[0].cancelled, connection.transport.closed) == (True, True)

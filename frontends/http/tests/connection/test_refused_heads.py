@@ -64,6 +64,17 @@ def test_behind_a_small_body_the_connection_goes_on(connect, fake_server, infer,
     assert [answer.status for answer in connection.answers()] == [status, 200]
 
 
+@pytest.mark.parametrize("target", ["/nowhere", "/v2/models/m/infer"])
+def test_the_answer_to_a_refused_head_request_has_no_body(connect, target):
+    connection = connect(**RULES)
+
+    connection.send(head(target, "Content-Length: 2", method="HEAD") + b"{}")
+
+    assert connection.transport.written.endswith(b"\r\n\r\n")
+    assert connection.transport.written.count(b"HTTP/1.1 4") == 1
+    assert not connection.transport.eof
+
+
 def test_an_eof_within_a_skipped_body_is_not_answered_again(connect):
     connection = connect(**RULES)
 

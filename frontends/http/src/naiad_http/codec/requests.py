@@ -20,6 +20,9 @@ from naiad_tensors.laid_out import LaidOutInputs
 from naiad_tensors.tensors import Tensor
 
 _ndarray = np.ndarray  # numpy looks its names up at each use: 0.05 µs
+_LONG_RAW = 1 << 20
+"""The bytes of a raw request up to which a copy takes less time than the way over a thread."""
+
 LARGE_BYTES = 65536
 """Up to this size JSON, strings and copies take a millisecond or two, and are decoded on the event loop."""
 
@@ -76,9 +79,10 @@ class Decoder:
         return self._complete(request_head, template, request_id, correlation_id, inputs)
 
     def is_large(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> bool:
-        """Whether to decode on a thread, all but raw requests with `read` and `complete`: it may take milliseconds.
+        """Whether decoding may take milliseconds and belongs on a thread.
 
-        Tensors that are views on `rest` cost nothing, however large they are. Raises what `decode` raises.
+        That is `decode` for a raw request, `read` and then `complete` for others. Tensors that are views on `rest` cost
+        nothing, however large they are. Raises what `decode` raises.
         """
         if len(front) > LARGE_BYTES:
             return True
@@ -86,7 +90,8 @@ class Decoder:
         if len(rest) <= LARGE_BYTES or length != len(front):
             return False
         if length == 0:
-            return takes_long(self._model_config(request_head.model_name, request_head.version))
+            config = self._model_config
+            return len(rest) > _LONG_RAW and takes_long(config(request_head.model_name, request_head.version))
         template = self._templates.find(bytes(front), request_head.model_name)[0]
         return not all(each.is_view for each in template.binary)
 
