@@ -7,7 +7,7 @@ from functools import partial, wraps
 
 import pytest
 
-from naiad.errors import InvalidArgumentError, RequestCancelledError
+from naiad.errors import InternalError, InvalidArgumentError, RequestCancelledError
 from naiad_kit.frontends.codec_threads import CodecThreads
 
 
@@ -49,6 +49,24 @@ async def test_work_runs_on_a_daemon_thread_of_that_name(threads):
     thread = await threads.run(threading.current_thread)
 
     assert (thread.name, thread.daemon) == ("naiad-codec", True)
+
+
+@_on_a_loop
+async def test_without_a_thread_the_work_fails_and_with_one_it_waits_for_that(monkeypatch):
+    pool = CodecThreads(threads=2)
+
+    def refuse(_thread):
+        raise RuntimeError("no new thread")
+
+    with monkeypatch.context() as shortage:
+        shortage.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(InternalError, match="ulimit -u"):
+            await pool.run(int)
+    assert await pool.run(int) == 0
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+
+    assert await pool.run(int) == 0
+    pool.close()
 
 
 @_on_a_loop

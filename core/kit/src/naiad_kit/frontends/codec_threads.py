@@ -11,7 +11,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from naiad.errors import RequestCancelledError
+from naiad.errors import InternalError, RequestCancelledError
 
 _T = TypeVar("_T")
 
@@ -44,6 +44,11 @@ class CodecJob(Generic[_T]):
     def cancel(self) -> None:
         """Drop the result, and the work itself unless it runs already. Call it on the event loop."""
         self._work = self._on_done = None
+
+    def fail(self, error: BaseException) -> None:
+        """Post an error instead of a result, in the next round of the event loop. Call it there."""
+        self._work = None
+        self._loop.call_soon(self._finish, error)
 
     def run(self) -> None:
         """Do the work and post its result to the event loop. Called on a codec thread."""
@@ -98,8 +103,14 @@ class CodecThreads:
         job = CodecJob(loop or asyncio.get_running_loop(), work, on_done)
         if len(self._threads) < self._limit:
             thread = threading.Thread(target=_run_jobs, args=(self._jobs,), name=self._name, daemon=True)
-            thread.start()
-            self._threads.append(thread)  # only now: a start that fails is tried again
+            try:
+                thread.start()
+            except RuntimeError as error:  # no more threads: those that there are take the work, without any it fails
+                if not self._threads:
+                    job.fail(InternalError(f"no thread can be started ({error}); raise ulimit -u"))
+                    return job
+            else:
+                self._threads.append(thread)
         self._jobs.put(job)
         return job
 
