@@ -13,7 +13,7 @@ from naiad.errors import ShuttingDownError
 from naiad.in_flight import Occupancy
 from naiad.types import Request, Response
 from naiad_model_calls.loop_bridge import LoopBridge
-from naiad_model_calls.response_flow import settle
+from naiad_model_calls.response_flow import MANY, ResponseFlow, settle
 from naiad_testing.in_loop import request
 from naiad_testing.loops import turns
 
@@ -52,6 +52,24 @@ class ClosingLoop(asyncio.SelectorEventLoop):
 
     def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("Event loop is closed")
+
+
+def test_a_resume_that_comes_late_does_not_let_the_model_run_on() -> None:
+    """The loop takes a batch of responses, and pauses, between the wish to resume and its fulfilment."""
+    paused: list[str] = []
+    flow = ResponseFlow(lambda: paused.append("pause"), lambda: paused.append("resume"))
+    for _ in range(MANY // 2 + 1):
+        flow.put(Response("m", 1, "", {}, final=False))
+
+    flow.begin_next()
+    for _ in range(MANY):
+        flow.put(Response("m", 1, "", {}, final=False))
+
+    assert paused[0] == "resume"
+    assert paused[-1] == "pause"
+    paused.append("resume")  # that of before, which was posted to the loop
+    flow.put(Response("m", 1, "", {}, final=False))
+    assert paused[-1] == "pause"
 
 
 async def test_the_collector_may_drop_the_responses_of_a_call_while_one_is_put() -> None:

@@ -58,6 +58,8 @@ class LoopBridge:
         self._check_open()
         future = asyncio.run_coroutine_threadsafe(make(), self._loop)
         self._controls[future] = None
+        if self._closed:  # meanwhile, without having seen it
+            future.cancel()
         try:
             return future.result()
         except CancelledError:

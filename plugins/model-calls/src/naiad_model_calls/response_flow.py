@@ -46,7 +46,7 @@ class ResponseFlow:
                 future = None  # the caller has cancelled it, and may ask again
             if future is None:
                 self._waiting.append(outcome)
-            is_crowded = len(self._waiting) == MANY
+            is_crowded = len(self._waiting) >= MANY  # again where a resume of before comes late
         if future is not None:
             settle(future, outcome)
         if is_crowded:
