@@ -58,6 +58,26 @@ async def test_a_reload_of_an_ensemble_that_fails_keeps_the_old_one(chain: Parts
         (chain.root / "ten" / "1" / "weights").write_text("new")
         await server.load("ten")
         assert await infer(server, ask("e", 1)) == {"C": 22}
+        assert "missing" in reason(server, "e")
+        with pytest.raises(InvalidArgumentError, match=": missing"):
+            await server.load("e")
+
+
+async def test_a_model_that_failed_is_tried_again_with_its_ensemble(chain: Parts) -> None:
+    with pytest.MonkeyPatch.context() as away:
+        away.setattr(chain, "load", refuse)
+        async with explicit(chain) as server:
+            with pytest.raises(InvalidArgumentError):
+                await server.load("e")
+            away.undo()
+
+            await server.load("e")
+
+            assert await infer(server, ask("e", 1)) == {"C": 12}
+
+
+def refuse(_context: object) -> object:
+    raise OSError("the drive is away")
 
 
 async def test_counters_of_an_ensemble_outlive_the_reload_of_a_model(chain: Parts) -> None:

@@ -154,11 +154,11 @@ class PreparedServable(Protocol):
         """The names of the models that it uses, each once."""
 
     def bind(self, models: ModelResolver, earlier: Mapping[int, Servable]) -> Mapping[int, Servable]:
-        """A servable for each version, over the models that serve now; it may return those of `earlier` again.
+        """A new servable for each version, over the models that serve now; they replace those of `earlier`.
 
         Called on the event loop whenever one of the models changes, in the order of dependencies; must return at once.
-        The leases of servables that it does not return are released. Raises ConfigError for models that are missing or
-        do not fit together.
+        The leases of those of `earlier` are released. Raises ConfigError for models that are missing or do not fit
+        together.
         """
 
     def check(self, models: ConfiguredModels) -> ModelConfig:

@@ -168,6 +168,7 @@ async def test_a_load_goes_on_when_its_caller_goes_away(tmp_path: Path) -> None:
         await turns()
         gone.set()
         await until(lambda: states(server) == [(1, "READY")])
+        assert server._models.records["m"].explicit
 
     assert caller.cancelled()
 

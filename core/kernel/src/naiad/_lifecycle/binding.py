@@ -82,7 +82,7 @@ class Binder:
         if not record.serving:
             _logger.info("%s '%s' is READY again", prepared.kind, record.name, extra={"model": record.name})
         self._swapper.swap(record, versions)
-        record.succeeded()
+        record.succeeded(record.reload_error)
 
 
 class _Resolver:

@@ -101,7 +101,8 @@ class Loader:
                 return await self._load_version(prepared, context)
         except BaseException:
             for part in context.parts.values():
-                part.close()
+                with logged(f"closing what a plugin keeps of model '{context.config.name}'"):
+                    part.close()
             raise
 
     async def _load_version(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:

@@ -48,9 +48,9 @@ class ModelRecord:
     held: Held = field(default_factory=list)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def succeeded(self) -> None:
-        """A load succeeded: what serves is READY, and earlier failures are forgotten."""
-        self.reason = self.reload_error = ""
+    def succeeded(self, reload_error: str = "") -> None:
+        """What serves is READY, and earlier failures are forgotten, but for why the last reload failed."""
+        self.reason, self.reload_error = "", reload_error
         unloaded = VersionState(UNAVAILABLE, UNLOADED)
         kept = {key: each for key, each in self.states.items() if each.state != UNAVAILABLE or each == unloaded}
         self.states = kept | dict.fromkeys(self.serving, VersionState(READY))

@@ -99,13 +99,11 @@ class Models(ModelRegistry):
         if not folders and not files:
             raise not_found(name)
         try:
-            await self._owned(name, self._load(name, folders, config, files, sent, again=True))
+            await self._owned(name, self._load(name, folders, config, files, sent, again=True, explicit=True))
         except NaiadError:
             if name in self.records:
                 await self._forget(self.records[name])
             raise
-        if (record := self.records.get(name)) is not None:  # it may have been unloaded since
-            record.explicit = True
 
     async def unload(self, name: str, dependents: bool = False) -> None:
         """Take a model and what depends on it out of service; what it has taken in is still answered.
@@ -183,15 +181,13 @@ class Models(ModelRegistry):
     async def _load_many(self, models: Mapping[str, Sequence[Location]]) -> None:
         await asyncio.gather(*(self._load_quietly(name, folders, explicit=True) for name, folders in models.items()))
 
-    async def _load_quietly(self, name: str, folders: Sequence[Location], explicit: bool = False) -> None:
+    async def _load_quietly(self, name: str, folders: Sequence[Location], **how: bool) -> None:
         if not folders:
             self.records.setdefault(name, ModelRecord(name)).reason = str(not_found(name))
             _logger.error("%s", not_found(name), extra={"model": name})
             return
         with suppress(NaiadError):  # it was logged
-            await self._owned(name, self._load(name, folders))
-        if (record := self.records.get(name)) is not None and explicit:
-            record.explicit = True
+            await self._owned(name, self._load(name, folders, **how))
 
     async def _owned(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         """Await the work in a task of its own, which goes on when the caller is cancelled; `close` cancels it."""
@@ -224,12 +220,13 @@ class Models(ModelRegistry):
         files: Files | None = None,
         sent: Paths = (),
         again: bool = False,
+        explicit: bool = False,
     ) -> None:
-        """`sent` are the paths of files that a client sent; `again` tries what has failed and has not changed."""
+        """`sent` are paths of a client's files; `again` tries what failed and is as it was; `explicit`: by its name."""
         if self.closed:
             raise ShuttingDownError("the server is stopping and loads no model")
         record = self.records.setdefault(name, ModelRecord(name))
-        record.ambiguous = len(folders) > 1
+        record.ambiguous, record.explicit = len(folders) > 1, explicit or record.explicit
         async with record.lock:
             fingerprint = await self.repositories.fingerprint(folders)
             same = fingerprint is not None and fingerprint == record.fingerprint and not (config or record.overridden)
@@ -250,7 +247,8 @@ class Models(ModelRegistry):
                     record.retired()
                 else:
                     record.failed(error)
-                self._binder.follow(name)
+                if not record.serving:
+                    self._binder.follow(name)
                 end = "was not reloaded and serves on as it was" if record.serving else "is UNAVAILABLE"
                 why, extra = "; ".join(error.reason.splitlines()), {"model": name}
                 _logger.error("model '%s' %s: %s", name, end, why, exc_info=foreign_cause(error), extra=extra)
@@ -323,5 +321,5 @@ class Models(ModelRegistry):
         with self._load_waits.waiting(dependent, name):
             folders = await self.repositories.find(name)
             if folders:
-                await self._load_quietly(name, folders)
+                await self._load_quietly(name, folders, again=again)
         return ""
