@@ -1,6 +1,9 @@
 """Which library reads an engine, and what TensorRT says meanwhile; engines are built in truth."""
 
 import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -46,6 +49,25 @@ def test_the_library_that_can_do_most_is_taken(libraries, chosen):
     actual = runtime_for(OF_TENSORRT, "m", installed(*libraries))
 
     assert actual.__name__ == chosen.extra + chosen.modules[0]
+
+
+def test_engines_that_are_opened_at_once_have_one_logger():
+    both = threading.Barrier(2)
+
+    class Logger:
+        Severity = lean.ILogger.Severity
+
+        def __init__(self):
+            with suppress(threading.BrokenBarrierError):
+                both.wait(0.2)  # for a second thread to be here, which must not happen
+
+    trt = ModuleType("trt")
+    trt.ILogger = Logger
+
+    with ThreadPoolExecutor(2) as pool:
+        loggers = list(pool.map(logger_of, [trt, trt]))
+
+    assert loggers[0] is loggers[1] is logger_of(trt)
 
 
 def test_a_library_that_is_missing_is_named_with_what_to_install():

@@ -77,12 +77,17 @@ def complaints() -> Iterator[list[str]]:
         _heard.errors = outer
 
 
-@functools.cache
 def logger_of(trt: ModuleType) -> Any:
     """The `ILogger` of a module, one for the life of the process, for its objects keep no reference to it.
 
     It writes to the log `naiad.tensorrt`, and to `complaints`.
     """
+    with _logger_lock:  # the cache alone would let two threads make one each, and free one of these
+        return _logger_of(trt)
+
+
+@functools.cache
+def _logger_of(trt: ModuleType) -> Any:
     severity = trt.ILogger.Severity
     levels = {
         severity.INTERNAL_ERROR: logging.ERROR,
@@ -107,6 +112,7 @@ def logger_of(trt: ModuleType) -> Any:
 
 
 _heard = threading.local()
+_logger_lock = threading.Lock()
 
 
 @functools.cache
