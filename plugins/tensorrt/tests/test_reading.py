@@ -78,7 +78,6 @@ def test_an_engine_is_described_by_either_module(trt, packed):
         EngineTensor("y", False, "HALF", DataType.TYPE_FP16, (-1, 8, 4, 4)),
     )
     assert [tensor.is_linear for tensor in described.tensors] == [False, True, True]
-    assert described.is_dynamic
     second = described.profiles[1]
     assert (second.index, second.shapes["size"]) == (1, ((2,), (2,), (2,)))
     assert second.shapes["x"] == ((1, 8, 4, 4), (3, 8, 4, 4), (5, 8, 4, 4))
@@ -117,7 +116,6 @@ def test_an_engine_of_fixed_shapes_has_them_three_times():
     described = description_of(rtx, engine)
 
     assert described.profiles[0].shapes == {"x": ((2, 3), (2, 3), (2, 3))}
-    assert not described.is_dynamic
 
 
 @pytest.mark.gpu

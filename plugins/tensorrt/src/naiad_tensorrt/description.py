@@ -68,8 +68,3 @@ class EngineDescription:
     def outputs(self) -> tuple[EngineTensor, ...]:
         """The outputs in order."""
         return tuple(tensor for tensor in self.tensors if not tensor.is_input)
-
-    @property
-    def is_dynamic(self) -> bool:
-        """Whether any shape varies, so that a run must say which it has."""
-        return any(-1 in tensor.dims or tensor.is_shape_tensor for tensor in self.tensors)

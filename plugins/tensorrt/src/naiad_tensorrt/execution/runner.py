@@ -43,7 +43,7 @@ NO_MARKS: Marks = _NoMarks()
 
 
 class Runner:
-    """Takes batches through lanes, one after the other; the copies to and from the GPU are its own."""
+    """Runs batches on execution slots, one after the other; the copies to and from the GPU are its own."""
 
     def __init__(
         self, cuda: Cuda, streams: Streams, description: EngineDescription, options: ExecutionOptions, device: int
