@@ -181,13 +181,13 @@ class Models(ModelRegistry):
     async def _load_many(self, models: Mapping[str, Sequence[Location]]) -> None:
         await asyncio.gather(*(self._load_quietly(name, folders, explicit=True) for name, folders in models.items()))
 
-    async def _load_quietly(self, name: str, folders: Sequence[Location], **how: bool) -> None:
+    async def _load_quietly(self, name: str, folders: Sequence[Location], explicit: bool, again: bool = False) -> None:
         if not folders:
             self.records.setdefault(name, ModelRecord(name)).reason = str(not_found(name))
             _logger.error("%s", not_found(name), extra={"model": name})
             return
         with suppress(NaiadError):  # it was logged
-            await self._owned(name, self._load(name, folders, **how))
+            await self._owned(name, self._load(name, folders, again=again, explicit=explicit))
 
     async def _owned(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         """Await the work in a task of its own, which goes on when the caller is cancelled; `close` cancels it."""
@@ -321,5 +321,5 @@ class Models(ModelRegistry):
         with self._load_waits.waiting(dependent, name):
             folders = await self.repositories.find(name)
             if folders:
-                await self._load_quietly(name, folders, again=again)
+                await self._load_quietly(name, folders, explicit=False, again=again)
         return ""
