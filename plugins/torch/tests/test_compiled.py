@@ -10,7 +10,7 @@ import torch
 from naiad.errors import ConfigError, InvalidArgumentError, UnsupportedError
 from naiad_config import DataType
 from naiad_testing.workbench import tensor_entry
-from naiad_torch.compiled import _two_choices
+from naiad_torch.compiled import CompiledArtefact, _two_choices
 from naiad_torch.described import Described
 from naiad_torch.generated import read_call_texts
 
@@ -72,6 +72,14 @@ def test_a_compiled_package_never_sees_other_shapes_than_its_own(workbench, comp
 
     with pytest.raises(InvalidArgumentError, match=r"'INPUT__0' .* \[1,2\], and model.pt2"):
         served.execute({"INPUT__0": ones(1, columns=2), "INPUT__1": ones(1)})
+
+
+def test_a_package_for_a_gpu_is_not_given_inputs_in_host_memory(compiled):
+    artefact = CompiledArtefact(compiled, "m", "", "", releases_lock=False)
+    artefact._kind = "cuda"  # as its metadata would say, on a machine with a GPU
+
+    with pytest.raises(InvalidArgumentError, match="KIND_MODEL gets its inputs in host memory, .*; use KIND_GPU"):
+        artefact.open("")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")

@@ -62,8 +62,16 @@ class CompiledArtefact(Packaged):
         return tuple(_seen(f"OUTPUT__{index}", one, other, most) for index, (one, other) in pairs)
 
     def open(self, device: str) -> Program:
-        """Load it there. Raises InvalidArgumentError when it was compiled for another kind of device."""
+        """Load it there. Raises InvalidArgumentError when it was compiled for another kind of device.
+
+        A package for a GPU reads its inputs there, so it cannot be on a device of its own choice.
+        """
         kind, _, index = device.partition(":")
+        if not kind and self._kind != "cpu":
+            raise InvalidArgumentError(
+                f"model '{self._model}': '{self.path.name}' was compiled for {self._kind}, and an instance of "
+                "KIND_MODEL gets its inputs in host memory, which it cannot read; use KIND_GPU"
+            )
         if kind and kind != self._kind:
             raise InvalidArgumentError(
                 f"model '{self._model}': '{self.path.name}' was compiled for {self._kind}, and its instance is on "
