@@ -14,7 +14,7 @@ Weight = tuple[Hashable, MemoryUsage]
 
 
 class Program(Protocol):
-    """A loaded model on one device. Its methods are for any thread, one at a time.
+    """A loaded model on one device. Its methods are for any thread, and with ENABLE_WEIGHT_SHARING for several at once.
 
     `in_place` says that it may write to its inputs, or write later on to what it has given.
     """

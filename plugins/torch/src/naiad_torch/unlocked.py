@@ -56,9 +56,8 @@ class UnlockedModel:
         counts = ctypes.c_size_t(len(feeds)), ctypes.c_size_t(self._outputs)
         _check("running it", self._run(self._container, arguments, counts[0], results, counts[1], None, None))
         pointers = [_capsule(each, None, None) for each in results]
-        tensors: Sequence[Any] = binding.alloc_tensors_by_stealing_from_void_ptrs(
-            pointers
-        )  # that for one tensor leaks it
+        # `alloc_tensor_by_stealing_from_void_ptr`, for one tensor, leaks it
+        tensors: Sequence[Any] = binding.alloc_tensors_by_stealing_from_void_ptrs(pointers)
         return tensors
 
     def _count(self, ask: Any) -> int:
