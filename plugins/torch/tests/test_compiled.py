@@ -78,7 +78,7 @@ def test_a_package_for_a_gpu_is_not_given_inputs_in_host_memory(compiled):
     artefact = CompiledArtefact(compiled, "m", "", "", releases_lock=False)
     artefact._kind = "cuda"  # as its metadata would say, on a machine with a GPU
 
-    with pytest.raises(InvalidArgumentError, match="KIND_MODEL gets its inputs in host memory, .*; use KIND_GPU"):
+    with pytest.raises(InvalidArgumentError, match=r"KIND_MODEL gets its inputs in host memory, .*; use KIND_GPU"):
         artefact.open("")
 
 
