@@ -84,10 +84,9 @@ def is_tested() -> bool:
 def library_in(path: Path) -> ctypes.CDLL | None:
     """The library of a self-contained package; None for a package that needs PyTorch's own loader.
 
-    It is never closed, for `dlclose` leaves it where it is: it has unique symbols (`STB_GNU_UNIQUE`).
-
     That is where weights lie beside the library, where operators of PyTorch are called by name, and for every package
-    where this PyTorch is not among the tested versions.
+    where this PyTorch is not among the tested versions. It is never closed, for `dlclose` leaves it where it is: it has
+    unique symbols (`STB_GNU_UNIQUE`).
     """
     if not is_tested():
         return None
