@@ -212,6 +212,11 @@ def test_a_client_that_reads_nothing_is_disconnected_when_it_stalls(run, monkeyp
     assert run(main()) == (0, 0)
 
 
+def _parts(content):
+    """The content of its DATA frames."""
+    return [content[at : at + 16384] for at in range(0, len(content), 16384)]
+
+
 def _large_message(stream):
     content = message(bytes(1_000_000))
     for at in range(0, len(content), 16384):
@@ -269,6 +274,31 @@ def test_what_waits_for_a_paused_stream_is_charged_until_it_is_taken(run, end):
 
     assert 38 * 16384 <= waiting <= 40 * 16384
     assert after == 0
+
+
+def test_messages_that_have_only_begun_reserve_what_they_hold(run):
+    large, parts = 64 << 20, _parts(message(bytes(100_000)))
+
+    async def main():
+        async with listening() as listener, client_of(listener) as client:
+            budget = listener._context.budget
+            budget.limit = 2 * large
+            for _ in range(32):
+                client.begin("/t/echo", message(bytes(large))[:100], end=False)
+            begun = client.begin("/t/echo", parts[0], end=False)
+            await client.status(client.begin("/t/echo", message(b"x")))
+            reserved = budget.reserved
+            for part in parts[1:]:
+                client.h2.send_data(begun, part, end_stream=part is parts[-1])
+            client.flush()
+            return reserved, await client.status(begun), budget.peak, budget.reserved
+
+    reserved, status, peak, after = run(main())
+
+    assert status == (b"0", b"")
+    assert 0 < reserved <= 33 * 65536
+    assert after < reserved
+    assert after + 2 * 100_000 == peak  # the message and its answer
 
 
 def test_a_stream_with_more_that_waits_than_the_budget_has_is_refused(run):

@@ -1,5 +1,6 @@
 """Framed messages: prefixes, lengths and flags, however the data of a stream is cut."""
 
+import random
 import tracemalloc
 from itertools import pairwise
 
@@ -112,17 +113,34 @@ def test_the_largest_length_of_the_prefix_costs_nothing():
     tracemalloc.stop()
 
 
-def test_a_long_message_is_put_together_in_one_buffer():
-    reader = MessageReader(1 << 20)
-    part = bytes(1 << 14)
-    reader.read(prefix(1 << 20))
+def test_a_prefix_alone_takes_little_memory():
+    reader = MessageReader(1 << 30)
     tracemalloc.start()
 
-    messages = [message for _ in range(64) for message in reader.read(part)]
+    reader.read(prefix(1 << 30))
 
-    assert [len(content) for _, content in messages] == [1 << 20]
-    assert tracemalloc.get_traced_memory()[1] < 1 << 16
+    assert (reader.size, reader.missing) == (1 << 30, 1 << 30)
+    assert reader.held <= 1 << 16
+    assert tracemalloc.get_traced_memory()[1] < 1 << 17
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("size", [1 << 16, (1 << 16) + 1, 600_001, 1 << 20])
+def test_a_long_message_is_put_together_in_one_buffer_that_grows_with_what_comes(size):
+    reader = MessageReader(1 << 20)
+    content = random.Random(size).randbytes(size)
+    reader.read(prefix(size))
+    messages = []
+    tracemalloc.start()
+
+    for at in range(0, size, 1 << 14):
+        assert reader.held <= max(4 * at, 1 << 16)
+        messages += reader.read(memoryview(content)[at : at + (1 << 14)])
+
+    assert tracemalloc.get_traced_memory()[1] < size + (1 << 16)
+    tracemalloc.stop()
+    assert messages == [(False, content)]
+    assert reader.held == 0
 
 
 @pytest.mark.parametrize(("size", "compressed", "expected"), [(0, False, "00 00000000"), (258, True, "01 00000102")])

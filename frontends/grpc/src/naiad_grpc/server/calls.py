@@ -161,13 +161,24 @@ class Call(ABC):
         if reader is None:
             reader = self._reader = MessageReader(self.connection.context.most)
         self._received += len(content)
-        was_incomplete = reader.missing > 0
+        was_incomplete, charged = reader.missing > 0, self._charged_ahead()
         messages = reader.read(content)
         if reader.missing and (messages or not was_incomplete):
+            charged = 0
             if reader.size > UNCHARGED_BYTES:
-                self._charge(reader.size)
+                self.connection.context.budget.check(reader.size)
             self.connection.http2.expect(self._id, reader.missing)
+        if reader.held > charged and reader.size > UNCHARGED_BYTES:
+            self._charge(reader.held - charged)
         return messages
+
+    def _charged_ahead(self) -> int:
+        """The bytes that are charged for the message that is not complete.
+
+        No DATA frame is so long that it grows the buffer and completes the message: then all of it is charged.
+        """
+        reader = self._reader
+        return reader.held if reader is not None and reader.size > UNCHARGED_BYTES else 0
 
     def _charge(self, size: int) -> None:
         """Charge a message to the byte budget until the end of the call. Raises UnavailableError."""

@@ -9,6 +9,10 @@ PREFIX = Struct(">BI")
 """In front of each message: 1 if it is compressed, otherwise 0, and its length."""
 PREFIX_BYTES = PREFIX.size
 
+_AT_ONCE = 1 << 16
+_GROWTH = 4
+"""A longer message begins with a buffer of at most so many bytes, which becomes four times as long when it is full."""
+
 Framed = tuple[bool, Buffer]
 """Whether a message is compressed, and its bytes."""
 
@@ -16,14 +20,16 @@ Framed = tuple[bool, Buffer]
 class MessageReader:
     """Puts the messages of one request together from the data of its stream. `most` is the limit of a message.
 
-    `size` is that of the current message, of which `missing` bytes have not come yet; a long message gets a buffer of
-    its announced length at once, so that each byte is copied once.
+    `size` is that of the current message, of which `missing` bytes have not come yet, and `held` its buffer's. The
+    buffer grows with what has come, because a prefix alone says nothing about what will; by large steps, because the
+    buffers of messages that come in turns stand in each other's way: bytes appended to eight messages of 4 MiB take
+    twice the time.
     """
 
-    __slots__ = ("_buffer", "_compressed", "_filled", "_most", "_prefix", "missing", "size")
+    __slots__ = ("_buffer", "_compressed", "_filled", "_most", "_prefix", "held", "missing", "size")
 
     def __init__(self, most: int) -> None:
-        self.missing = self.size = 0
+        self.missing = self.size = self.held = 0
         self._most = most
         self._prefix = b""
         self._buffer: bytearray | None = None
@@ -51,10 +57,15 @@ class MessageReader:
                     messages.append((self._compressed, bytes(content[offset : offset + size])))
                     offset += size
                 else:
-                    self._buffer, self._filled = bytearray(size), 0
                     self.missing = self.size = size
+                    self._buffer, self._filled = bytearray(_first(size)), 0
+                    self.held = len(self._buffer)
             else:
-                taken = content[offset : offset + self.missing]
+                if self._filled == self.held:
+                    self._buffer *= _GROWTH  # its content, repeated, is overwritten by what comes
+                    del self._buffer[self.size :]
+                    self.held = len(self._buffer)
+                taken = content[offset : offset + self.held - self._filled]
                 filled = self._filled + len(taken)
                 self._buffer[self._filled : filled] = taken
                 self._filled = filled
@@ -62,7 +73,7 @@ class MessageReader:
                 offset += len(taken)
                 if not self.missing:
                     messages.append((self._compressed, self._buffer))
-                    self._buffer = None
+                    self._buffer, self.held = None, 0
         return messages
 
     def _begin(self) -> int:
@@ -78,6 +89,13 @@ class MessageReader:
             raise RpcError(Code.RESOURCE_EXHAUSTED, reason)
         self._compressed = flag == 1
         return size
+
+
+def _first(size: int) -> int:
+    """The length of the first buffer of a message, which becomes that of the message."""
+    while size > _AT_ONCE:
+        size = -(-size // _GROWTH)
+    return size
 
 
 def prefix(size: int, compressed: bool = False) -> bytes:
