@@ -98,14 +98,14 @@ class StreamingCall(Call):
         """The inbox is empty: the client may send more."""
         if not self.over:
             self._release_waiting()
-            self._release_message()
             self.connection.http2.resume(self._id)
 
     def _release_message(self) -> None:
-        """The messages that were charged have been passed on."""
-        if self._charged and (self._reader is None or self._reader.is_between_messages):
-            self.connection.context.budget.release(self._charged)
-            self._charged = 0
+        """The messages that were charged have been passed on, but for the one that is not complete."""
+        if self._charged:
+            ahead = self._charged_ahead()
+            self.connection.context.budget.release(self._charged - ahead)
+            self._charged = ahead
 
     def _send(self, message: list[Buffer]) -> None:
         """Send a message; `_blocked` until `sent` unless all of it can be sent now."""
@@ -292,6 +292,7 @@ class GeneratorCall(StreamingCall):
 
     async def _next(self) -> bytes:
         compressed, content = self._inbox.popleft()
+        self._release_message()
         if not self._inbox:
             self._emptied()
         if not compressed:
