@@ -95,7 +95,8 @@ def rpc_error(error: BaseException, request_id: str = "") -> RpcError:
         _failures.record(error, code.name, message, request_id)
     else:
         _log.error("unexpected error while answering a call", exc_info=error)
-        code, message = Code.INTERNAL, caller_message("the server failed to answer; its log tells why", request_id)
+        reason = "the server failed to answer; its log tells why"
+        code, message = Code.INTERNAL, _shortened(caller_message(reason, request_id))
     errors.drop_tracebacks(error)
     return RpcError(code, message)
 
@@ -106,7 +107,7 @@ def too_long(size: int, most: int, request_id: str = "") -> RpcError:
         f"the response is a message of {size} bytes, more than the {most} that --grpc-max-response-size allows; "
         "ask for fewer outputs, have them in shared memory, or raise the option"
     )
-    return RpcError(Code.RESOURCE_EXHAUSTED, caller_message(reason, request_id))
+    return RpcError(Code.RESOURCE_EXHAUSTED, _shortened(caller_message(reason, request_id)))
 
 
 def caller_message(message: str, request_id: str = "") -> str:

@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from naiad import errors
-from naiad_grpc.statuses import CODES, Code, RpcError, code_of, rpc_error
+from naiad_grpc.statuses import CODES, Code, RpcError, code_of, rpc_error, too_long
 
 
 def test_every_error_of_naiad_is_in_the_table():
@@ -59,6 +59,15 @@ def test_a_message_is_cut_to_what_a_header_can_carry(character, error):
     escaped = sum(1 if 32 <= byte < 127 and byte != 37 else 3 for byte in message.encode())
     assert message.endswith(" …")
     assert 6500 < escaped < 7100
+
+
+@pytest.mark.parametrize("status", [partial(rpc_error, ValueError("x")), partial(too_long, 2, 1)])
+def test_a_message_with_a_long_request_id_is_cut_as_well(status):
+    message = status(request_id="i" * 100_000).message
+
+    assert message.startswith("[request id: iii")
+    assert message.endswith(" …")
+    assert len(message) < 7100
 
 
 def test_a_long_message_that_fits_stays_whole():
