@@ -7,9 +7,10 @@ from typing import cast
 from naiad_grpc.http2.connection import Connection
 from naiad_grpc.http2.events import ConnectionEnded, DataReceived, Event, OutputSent, RequestReceived, StreamEnded
 from naiad_grpc.server.calls import Call
+from naiad_grpc.server.generator_calls import GeneratorCall
 from naiad_grpc.server.methods import Method
 from naiad_grpc.server.shared import ListenerContext
-from naiad_grpc.server.stream_calls import GeneratorCall, MessageStreamCall
+from naiad_grpc.server.stream_calls import MessageStreamCall
 from naiad_grpc.server.unary_calls import UnaryCall
 from naiad_grpc.service.operations import UnaryOperation
 from naiad_grpc.statuses import Code, RpcError
@@ -45,10 +46,9 @@ class GrpcProtocol(asyncio.Protocol):
         self._transport: asyncio.Transport
         self.calls: dict[int, Call] = {}
         self._unsent_answers: dict[int, tuple[str, int]] = {}  # of calls that are over: the API, and bytes that wait
-        self._flushing = self._reading = False
+        self._flushing = self._reading = self._closing = self._greeted = False
         self._held_since: float | None = None
         self._unsent = 0
-        self._closing = self._greeted = False
         self._timer: asyncio.TimerHandle | None = None
 
     # What the event loop calls
