@@ -65,15 +65,34 @@ def test_a_stream_may_be_silent_between_messages(run, hurried, content):
     async def main():
         async with listening() as listener, client_of(listener) as client:
             stream = client.begin("/t/stream", content, end=False)
-            for _ in range(30):  # each takes the server a turn, and there are 10 ms between two looks
-                ping = client.begin("/t/alive", message(b""))
-                await client.status(ping)
-                await asyncio.sleep(0.005)
+            await _some_looks(client)
             client.h2.end_stream(stream)
             client.flush()
             return await client.status(stream)
 
     assert run(main()) == (b"0", b"")
+
+
+@pytest.mark.parametrize(
+    ("rest", "expected"),
+    [(message(b"abc")[3:], (b"0", b"")), (b"", (b"1", b"a message took too long to arrive"))],
+    ids=["the rest comes", "the rest does not come"],
+)
+def test_a_prefix_that_has_no_window_is_not_late_until_the_stream_goes_on(run, hurried, rest, expected):
+    calls = Calls()
+
+    async def main():
+        async with listening(calls) as listener, client_of(listener) as client:
+            stream = client.begin("/t/idle", message(b"first") + message(b"abc")[:3], end=False)
+            await _some_looks(client)
+            waited = stream not in client.trailers
+            calls.opened.set()
+            if rest:
+                client.h2.send_data(stream, rest, end_stream=True)
+                client.flush()
+            return waited, await client.status(stream)
+
+    assert run(main()) == (True, expected)
 
 
 def test_a_message_that_arrives_fast_enough_may_take_long(run, hurried, monkeypatch):
@@ -210,6 +229,13 @@ def test_a_client_that_reads_nothing_is_disconnected_when_it_stalls(run, monkeyp
                 return listener.calls_in_flight, listener._context.budget.reserved
 
     assert run(main()) == (0, 0)
+
+
+async def _some_looks(client):
+    """Wait until the server has looked for slow requests some times: it does so every 10 ms."""
+    for _ in range(30):  # each takes the server a turn
+        await client.status(client.begin("/t/alive", message(b"")))
+        await asyncio.sleep(0.005)
 
 
 def _parts(content):

@@ -89,6 +89,14 @@ class StreamingCall(Call):
         self._inbox.clear()
         self._release_waiting()
 
+    def _is_awaited(self) -> bool:
+        """Whether a message has begun and not ended.
+
+        While messages wait, the client gets a window for the rest of a message, but none for that of its prefix.
+        """
+        reader = self._reader
+        return reader is not None and (reader.missing > 0 or not (self._inbox or reader.is_between_messages))
+
     @abstractmethod
     def _advance(self) -> None:
         """Pass messages of the inbox on, as far as possible."""
@@ -96,7 +104,9 @@ class StreamingCall(Call):
     def _emptied(self) -> None:
         """The inbox is empty: the client may send more."""
         if not self.over:
-            self._release_waiting()
+            if self._waiting:  # the client had no window: the time of its message starts now
+                self._release_waiting()
+                self._began, self._received = self.connection.context.loop.time(), 0
             self.connection.http2.resume(self._id)
 
     def _release_message(self) -> None:
