@@ -120,6 +120,40 @@ def test_a_stream_that_gets_its_turn_late_is_not_stalled(make_peer):
     assert peer.errors() == []
 
 
+def test_a_stream_waits_for_its_turn_as_long_as_the_client_reads(make_peer):
+    peer = make_peer(timeouts=Timeouts(stall=30)).greet()
+    for stream in range(1, 100, 2):
+        peer.send(headers(stream, WHOLE), frame(WINDOW, 0, stream, number(1 << 20)))
+        peer.connection.respond(stream, b"", [bytes(1 << 20)], 1 << 20, b"", 0.0)
+
+    for _ in range(10):
+        peer.now += 10
+        peer.send(frame(WINDOW, 0, 0, number(65_536)))
+        peer.connection.tick(peer.now)
+        peer.collect()
+    while_it_reads = peer.errors()
+    peer.connection.tick(peer.now + 30)
+    peer.collect()
+
+    assert while_it_reads == []
+    assert len(peer.errors()) == 50
+
+
+def test_a_stream_without_a_window_is_stalled_while_others_move(make_peer):
+    peer = make_peer(timeouts=Timeouts(stall=30)).greet(setting(4, 0))
+    for stream in (1, 3):
+        peer.send(headers(stream, WHOLE))
+        peer.connection.respond(stream, b"", [bytes(1 << 20)], 1 << 20, b"", 0.0)
+
+    for _ in range(10):
+        peer.now += 10
+        peer.send(frame(WINDOW, 0, 0, number(4000)), frame(WINDOW, 0, 3, number(4000)))
+        peer.connection.tick(peer.now)
+        peer.collect()
+
+    assert peer.errors() == [(RST, 1, ErrorCode.CANCEL)]
+
+
 def test_frames_are_no_larger_than_the_client_takes(peer):
     peer.send(frame(SETTINGS_FRAME, 0, 0, setting(5, 20_000)), headers(1, WHOLE), frame(WINDOW, 0, 0, number(1 << 20)))
     peer.send(frame(WINDOW, 0, 1, number(1 << 20)))

@@ -220,8 +220,10 @@ class Endpoint:
         self._now = now
         if self._drain_at is not None and not self._draining and now >= self._drain_at:
             self._announce_last(events)
+        stall = self._limits.timeouts.stall
+        has_turns = now - self.outbox.moved_at < stall  # streams that have a window may wait long for theirs
         for stream in tuple(self.outbox.waiting.values()):
-            if now - stream.stalled_since >= self._limits.timeouts.stall:
+            if now - stream.stalled_since >= stall and not (has_turns and stream.window > 0):
                 self.reset(stream.id, ErrorCode.CANCEL, now)
                 events.append(StreamEnded(stream.id, ErrorCode.CANCEL))
         due = self._timers.due(now)

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from math import inf
 
 from naiad_grpc.http2.frames import (
     DEFAULT_FRAME,
@@ -35,16 +36,19 @@ class Outbox:
     """Writes frames, and queues data for which a window has no room.
 
     `frames` are those to be sent now. While `held`, the transport has more than it can send, and data waits; `waiting`
-    are the streams, by number, whose data waits for that or for a window.
+    are the streams, by number, whose data waits for that or for a window. `moved_at` is when data that waited was last
+    sent, 1 KiB at least.
     """
 
     __slots__ = (
         "_announce_table",
+        "_moved",
         "_table_resized",
         "frames",
         "held",
         "initial_window",
         "max_frame",
+        "moved_at",
         "waiting",
         "window",
     )
@@ -57,6 +61,8 @@ class Outbox:
         self.held = False
         self._announce_table = self._table_resized = False
         self.waiting: dict[int, Stream] = {}
+        self.moved_at = -inf
+        self._moved = 0
 
     def respond(
         self, stream: Stream, head: bytes, content: Sequence[Buffer], size: int, trailers: bytes, now: float
@@ -180,6 +186,9 @@ class Outbox:
                     stream.stalled_since, stream.stalled_at = now, stream.queued
             if self.window == before:
                 break
+            self._moved += before - self.window
+            if self._moved >= _LEAST_PROGRESS:
+                self.moved_at, self._moved = now, 0
         return emptied
 
     def _flush(self, stream: Stream, most: int) -> bool:
