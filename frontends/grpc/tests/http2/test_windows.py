@@ -227,7 +227,13 @@ def test_a_window_that_was_widened_for_a_message_is_the_usual_one_after_it(make_
         peer.connection.expect(1, 20_000)
         peer.send(frame(DATA, 0, 1, bytes(16_000)), frame(DATA, 0, 1, bytes(4000)))
 
-    assert peer.connection.streams[1].receive_window <= 1000
+    stream = peer.connection.streams[1]
+    window = stream.receive_window + stream.unread
+    peer.answers.clear()
+    peer.send(*(frame(DATA, 0, 1, bytes(10)) for _ in range(60)))
+
+    assert window == 1000
+    assert [at for at, _ in grants(peer)] == [1]
     assert peer.errors() == []
 
 
