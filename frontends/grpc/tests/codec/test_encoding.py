@@ -92,7 +92,7 @@ def test_one_name_may_have_many_shapes(encoder):
     message = read(encoder.encode(response(np.zeros(7, np.int8)), ResponseForm()))
 
     assert message.raw_output_contents[0] == bytes(7)
-    assert len(encoder._described) <= 4096
+    assert len(encoder._described) <= 1024
 
 
 @pytest.mark.parametrize(
