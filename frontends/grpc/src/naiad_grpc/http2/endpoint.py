@@ -53,8 +53,8 @@ class Endpoint:
     """The streams of a connection, and the frames that are sent on them.
 
     Frames to be sent are in `outbox.frames`, for the owner of the connection to take. When `ended`, the connection must
-    be closed once they are sent. On a stream that has ended nothing is sent and granted: the event that says so may be
-    one of several that the owner has not acted on.
+    be closed once they are sent. What is sent or granted on a stream that has ended is dropped: its StreamEnded may be
+    behind other events that the owner acts on first.
     """
 
     def __init__(self, limits: Limits, now: float) -> None:
@@ -159,7 +159,8 @@ class Endpoint:
     def expect(self, stream_id: int, size: int) -> None:
         """Widen the window of a stream at once for `size` bytes that are going to be taken anyway.
 
-        What the client may send behind them is the usual window, so that the next message need not wait for it.
+        Behind them the client may send the usual window, so that the next message need not wait; nothing while the
+        stream is paused.
         """
         stream = self.streams[stream_id]
         if size > stream.receive_window and stream.state is State.OPEN:
