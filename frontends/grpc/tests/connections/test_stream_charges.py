@@ -50,10 +50,8 @@ class Takers(Calls):
 
 def contents(compressed, count):
     """So many messages, one after the other, and how long one of them is."""
-    if compressed:
-        one = message(zlib.compress(random.Random(7).randbytes(1000), 1, 31), 1)
-    else:
-        one = message(bytes(100_000))
+    gzipped = zlib.compress(random.Random(7).randbytes(1000), 1, 31)
+    one = message(gzipped, 1) if compressed else message(bytes(100_000))
     return one * count, len(one)
 
 
