@@ -1,12 +1,12 @@
 """Messages of a stream in the byte budget, where DATA frames end within messages: what was passed on is released."""
 
-import asyncio
 import random
 import zlib
 
 import pytest
 
 from naiad_grpc.service.operations import StreamOperation
+from naiad_testing.loops import until
 
 from ..http2.conftest import DATA, END_HEADERS, frame
 from .conftest import GREETING, Calls, begin, connected, listening, message
@@ -71,8 +71,7 @@ def test_a_stream_is_charged_for_its_current_message_where_frames_straddle_messa
                 for at in range(start, end, FRAME):
                     writer.write(frame(DATA, 0, 1, data[at : min(at + FRAME, end)]))
                 start = end
-                while calls.taken <= number:
-                    await asyncio.sleep(0)
+                await until(lambda: calls.taken > number)  # noqa: B023 - awaited at once
                 charged.append(budget.reserved)
             return charged
 
@@ -91,8 +90,7 @@ def test_many_messages_in_one_go_are_charged_no_longer_than_they_wait(run, path)
             writer.write(GREETING + begin(1, path, END_HEADERS, GZIP))
             for at in range(0, len(data), FRAME):
                 writer.write(frame(DATA, 0, 1, data[at : at + FRAME]))
-            while calls.taken < count:
-                await asyncio.sleep(0)
+            await until(lambda: calls.taken >= count)
             return listener._context.budget.peak
 
     assert run(main()) < len(data) + 3 * 1032 * size
