@@ -11,10 +11,9 @@ pytest.importorskip("ray")
 from naiad_kit.frontends.embedding import StatusError
 from naiad_ray.raw import GrpcRequest, RawAnswer
 from naiad_ray.sequences import SequenceOwners
-from naiad_ray.streams import ForwardedStream
 from naiad_testing.loops import turns
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]  # Ray warns of what these tests are not about
 
 ENDLESS, FAILING = b"\x0a\x07endless", b"\x0a\x07failing"
 
@@ -52,6 +51,13 @@ class Groups:
         return self.answers[-1]
 
 
+def forwarded(groups: Groups) -> Any:
+    """A stream over these groups; its module imports Ray Serve, with its warnings."""
+    from naiad_ray.streams import ForwardedStream
+
+    return ForwardedStream(groups, ())
+
+
 async def messages(*those: bytes) -> AsyncIterator[bytes]:
     for message in those:
         yield message
@@ -59,7 +65,7 @@ async def messages(*those: bytes) -> AsyncIterator[bytes]:
 
 async def test_a_stream_that_ends_by_an_error_cancels_its_other_requests() -> None:
     groups = Groups()
-    stream = ForwardedStream(groups, ())
+    stream = forwarded(groups)
     reading = asyncio.create_task(stream.read(messages(ENDLESS, FAILING)))
 
     with pytest.raises(StatusError, match="it failed"):
@@ -75,7 +81,7 @@ async def test_a_stream_that_ends_by_an_error_cancels_its_other_requests() -> No
 
 async def test_a_client_that_leaves_while_answers_wait_for_it_ends_its_stream() -> None:
     groups = Groups()
-    stream = ForwardedStream(groups, ())
+    stream = forwarded(groups)
     before = asyncio.all_tasks()
     reading = asyncio.create_task(stream.read(messages(ENDLESS)))
 
