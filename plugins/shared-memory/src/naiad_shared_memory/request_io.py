@@ -46,8 +46,7 @@ class SharedContent(DeferredPayload):
     def fetch(self) -> np.ndarray:
         """The tensor, copied once. Raises InvalidArgumentError when the client has taken the memory away."""
         if self._array is None:
-            content = self._region.read(self._offset, self._size)
-            self._array = np.ndarray(self._shape, self._dtype, content.data)
+            self._array = self._array_of(self._region.read(self._offset, self._size).data)
         return self._array
 
     def lend(self) -> tuple[np.ndarray, Loan] | None:
@@ -56,6 +55,10 @@ class SharedContent(DeferredPayload):
             return None
         loan = self._region.lend(self._offset, self._size)
         return None if loan is None else (np.ndarray(self._shape, self._dtype, loan.array), loan)
+
+    def _array_of(self, content: memoryview) -> np.ndarray:
+        """The tensor of its bytes."""
+        return np.ndarray(self._shape, self._dtype, content)
 
     def shrunk(self) -> NaiadError:
         """What to say when lent memory was taken away."""
@@ -87,21 +90,15 @@ class SharedElements(SharedContent):
         self._described = described
         self._model = model
 
-    def fetch(self) -> np.ndarray:
-        """The tensor, copied and read once."""
-        if self._array is None:
-            content = self._region.read(self._offset, self._size).data
-            self._array = _elements(content, self._described, self._model)
-        return self._array
-
     def lend(self) -> None:
         """Nothing: a model needs arrays of their elements."""
+
+    def _array_of(self, content: memoryview) -> np.ndarray:
+        return _elements(content, self._described, self._model)
 
 
 def tensor_over(region: Region, described: SharedInput, model: str) -> Tensor:
     """The tensor with what the region holds now: a copy of its bytes, or a `SharedContent` where that takes long.
-
-    A copy from a GPU waits for what computes there.
 
     Raises InvalidArgumentError, that names `model`, when the bytes do not lie within the region or are no such tensor.
     """
@@ -110,12 +107,17 @@ def tensor_over(region: Region, described: SharedInput, model: str) -> Tensor:
 
 def _payload(region: Region, described: SharedInput, model: str) -> np.ndarray | SharedContent:
     is_plain = described.datatype not in ("BYTES", "BOOL")
-    if described.byte_size >= LARGE or isinstance(region, DeviceMemory):
+    if _takes_long(region, described.byte_size):
         if not is_plain:
             return SharedElements(region, described, model)
         return SharedContent(region, described.offset, described.byte_size, described.shape, described.dtype)
     content = region.read(described.offset, described.byte_size).data
     return np.ndarray(described.shape, described.dtype, content) if is_plain else _elements(content, described, model)
+
+
+def _takes_long(region: Region, byte_size: int) -> bool:
+    """Whether to copy so many bytes on the worker: a copy from or to a GPU waits for what computes there."""
+    return byte_size >= LARGE or isinstance(region, DeviceMemory)
 
 
 def _elements(content: memoryview, described: SharedInput, model: str) -> np.ndarray:
@@ -257,7 +259,7 @@ def _zeros(tensor: Tensor) -> np.ndarray:
     """Zeros in place of what cannot be read, all of them the same one where there is no memory for so many."""
     zero = np.array(b"" if tensor.datatype == "BYTES" else 0, tensor_type(tensor.datatype).dtype)
     try:
-        return np.full(tensor.shape, zero)
+        return np.full(tensor.shape, zero) if tensor.datatype == "BYTES" else np.zeros(tensor.shape, zero.dtype)
     except MemoryError:
         return np.broadcast_to(zero, tensor.shape)
 
@@ -271,6 +273,6 @@ def request_io(inputs: Mapping[str, Tensor], outputs: Mapping[str, OutputTarget 
     large = {
         name: target
         for name, target in outputs.items()
-        if isinstance(target, SharedOutput) and (target.byte_size >= LARGE or isinstance(target.region, DeviceMemory))
+        if isinstance(target, SharedOutput) and _takes_long(target.region, target.byte_size)
     }
     return SharedMemoryIO(deferred, large) if deferred or large else None
