@@ -12,9 +12,9 @@ from naiad.workers import InstanceWorker
 class EventLoopWorker(InstanceWorker[ItemT]):
     """Makes, executes and closes its instance on the thread that runs the event loop; with hand-off these are several.
 
-    So what a model keeps for one thread (`threading.local`, a connection of sqlite3) is not there each time. It saves
-    two wake-ups of a thread for each batch, some 60 µs of latency. Everything else stands still while the model is
-    loaded or executes, so it is for models whose executions are far shorter than that.
+    So what a model keeps for one thread (`threading.local`, a connection of sqlite3) is not there each time. No thread
+    has to be woken for a batch and its answer, which saves some 60 µs of latency. Everything else stands still while
+    the model is loaded or executes, so this is for models whose executions are far shorter than that.
     """
 
     _instance: Instance

@@ -222,7 +222,7 @@ class Models(ModelRegistry):
         again: bool = False,
         explicit: bool = False,
     ) -> None:
-        """`sent` are paths of a client's files; `again` tries what failed and is as it was; `explicit`: by its name."""
+        """`sent` are the paths of a client's files; `again` retries what failed unchanged, `explicit` is by name."""
         if self.closed:
             raise ShuttingDownError("the server is stopping and loads no model")
         record = self.records.setdefault(name, ModelRecord(name))

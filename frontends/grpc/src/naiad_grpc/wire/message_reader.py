@@ -11,7 +11,7 @@ PREFIX_BYTES = PREFIX.size
 
 _AT_ONCE = 1 << 16
 _GROWTH = 4
-"""A longer message begins with a buffer of at most so many bytes, which becomes four times as long when it is full."""
+"""The buffer of a longer message has at most so many bytes at first; when it is full it becomes four times as long."""
 
 Framed = tuple[bool, Buffer]
 """Whether a message is compressed, and its bytes."""
@@ -20,10 +20,9 @@ Framed = tuple[bool, Buffer]
 class MessageReader:
     """Puts the messages of one request together from the data of its stream. `most` is the limit of a message.
 
-    `size` is that of the current message, of which `missing` bytes have not come yet, and `held` its buffer's. The
-    buffer grows with what has come, because a prefix alone says nothing about what will; by large steps, because the
-    buffers of messages that come in turns stand in each other's way: bytes appended to eight messages of 4 MiB take
-    twice the time.
+    `size` is that of the current message, of which `missing` bytes have not come yet, and `held` that of its buffer.
+    The buffer grows only as bytes come, because a client may announce what it never sends. It grows by large steps: to
+    append to the buffers of eight messages of 4 MiB in turns takes twice the time, because they have to be moved.
     """
 
     __slots__ = ("_buffer", "_compressed", "_filled", "_most", "_prefix", "held", "missing", "size")
@@ -62,7 +61,7 @@ class MessageReader:
                     self.held = len(self._buffer)
             else:
                 if self._filled == self.held:
-                    self._buffer *= _GROWTH  # its content, repeated, is overwritten by what comes
+                    self._buffer *= _GROWTH  # which repeats its content; what comes overwrites the repetitions
                     del self._buffer[self.size :]
                     self.held = len(self._buffer)
                 taken = content[offset : offset + self.held - self._filled]
