@@ -21,7 +21,6 @@ CONTEXT = ModelContext(ModelConfig(name="m"), 1, Path("/nowhere"), Path("/nowher
 class Plain:
     """A codec that leaves all batches to the kernel; subclasses break the contract."""
 
-    requeues = False
     live = open_ = 0
 
     def open(self, queue: Any) -> "Opened":
@@ -95,12 +94,6 @@ class Keeps(Plain):
         return ()
 
 
-class Requeues(Plain):
-    def completed(self, queue: Any, requests: Sequence[QueuedRequest]) -> Completion | None:
-        queue.requeue(requests[0])
-        return Completion((), (), requests)
-
-
 class StaysLive(Plain):
     live = 1
 
@@ -140,7 +133,6 @@ def test_a_codec_that_leaves_its_batches_to_the_kernel_keeps_the_contract() -> N
         (Forgets(), "a completion does not have each request of the execution once"),
         (LacksOutcomes(), "a completion lacks outcomes"),
         (Keeps(), "is over and keeps its codec_state"),
-        (Requeues(), "it requeues a request, and `requeues` is false"),
         (StaysLive(), "1 sequences are live after the last one has ended"),
         (StaysOpen(), "1 sequences are open after the last one has ended"),
     ],

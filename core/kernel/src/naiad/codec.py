@@ -188,10 +188,6 @@ class BatchCodec(Protocol):
     `SchedulerFactory.codec(context)` makes it on a loader thread before the model is loaded; it may block.
     """
 
-    @property
-    def requeues(self) -> bool:
-        """Whether an execution may queue a request again."""
-
     def read(self, answer: Answer, batch: Batch, responses: ResponseBuilder) -> Sequence[Outcome | Reschedule | None]:
         """One outcome a request of the batch, in order. Called on the instance's thread.
 

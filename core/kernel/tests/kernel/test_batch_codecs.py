@@ -31,7 +31,6 @@ class OneByOne:
     `open` is what it says is under way, and `calls` the methods that were called.
     """
 
-    requeues = False
     live = 0
 
     def __init__(self, *broken: str) -> None:
@@ -92,8 +91,6 @@ class OneByOne:
 
 class Codec:
     """The codec of a version, whose queue's codec is a OneByOne."""
-
-    requeues = False
 
     def __init__(self, opened: OneByOne) -> None:
         self._opened = opened

@@ -154,7 +154,6 @@ class _History:
 
     def requeue(self, request: QueuedRequest) -> NaiadError | None:
         """Queue the request again, with a new ticket."""
-        self._require(self._codec.requeues, "it requeues a request, and `requeues` is false")
         if not isinstance(request, _Queued):
             raise ContractBroken("it requeues a request that is not of its queue")
         request.ticket = replace(request.ticket, id=self._next_id(), arrival=self._now, continues=request.ticket.id)

@@ -61,7 +61,8 @@ def config_of(batching: str = CONTROLS + SUM, rest: str = "", max_batch_size: in
 class Scripted:
     """A scheduler that waits until a test gives it a decision; `tickets` are those that came to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, orders_dispatches: bool = False) -> None:
+        self.orders_dispatches = orders_dispatches
         self.tickets: list[Ticket] = []
         self.calls: list[Any] = []
         self.next: list[Decision] = []
@@ -106,7 +107,8 @@ class ScriptedBatching(SequenceBatching):
         self.schedulers: list[Scripted] = []
 
     def create(self, config: ModelConfig, instances: int) -> Any:
-        self.schedulers.append(Scripted())
+        oldest = None if config.sequence_batching is None else config.sequence_batching.oldest
+        self.schedulers.append(Scripted(oldest is not None and oldest.preserve_ordering))
         return self.schedulers[-1]
 
     def codec(self, context: ModelContext) -> SequenceCodec | None:

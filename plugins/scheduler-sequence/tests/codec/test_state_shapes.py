@@ -9,9 +9,10 @@ from naiad.batch import Batch
 from naiad.errors import WorkerDiedError
 from naiad.types import JoinedBatch
 from naiad_kit.sequences import Row
+from naiad_testing.loops import turns
 from naiad_testing.tracing import FakeTrace
 
-from .driven import Drive, config_of
+from .driven import Drive, config_of, reply, sent
 
 VARIABLE = 'state { input_name: "SUM_IN" output_name: "SUM_OUT" data_type: TYPE_INT32 dims: [ -1 ] }'
 SHOWN = 'output { name: "SUM_OUT" data_type: TYPE_INT32 dims: [ 1 ] }'
@@ -68,6 +69,30 @@ async def test_rows_whose_states_differ_in_shape_are_executed_one_after_the_othe
     assert [driven.value(name) for name in ("b", "a2", "c")] == [2, 4, 4]
     assert driven.sent == []
     assert driven.outstanding == 0
+
+
+async def test_a_stream_does_not_wait_for_an_earlier_request_that_follows_at_its_slot(drive: Drive) -> None:
+    decoupled = "model_transaction_policy { decoupled: true }"
+    driven = await drive(config_of(VARIABLE + "oldest { preserve_ordering: true }", decoupled))
+    driven.submit("a1", 1, who=1)
+    await driven.decide(Row(1, 1, start=True))
+    driven.answer(appending)
+    for ticket, (name, who) in enumerate((("b", 2), ("a2", 1), ("c", 3)), 2):
+        driven.submit(name, ticket, who=who)
+    await driven.decide(Row(2, 2, start=True), Row(3, 1), Row(4, 3, start=True))
+    first, third = (driven.batch().sender(index) for index in (0, 1))
+    first.send(reply(2), final=True)
+
+    third.post(reply(4))
+    await turns()
+    room = third.post(reply(5))
+    third.post(reply(6), final=True)
+    driven.answer(lambda batch: [None, None])
+    before = sent(driven, "c")
+    driven.answer(appending)
+    await turns()
+    assert room is None
+    assert (before, sent(driven, "c")) == ([], [4, 5, 6])
 
 
 async def test_traces_go_with_the_batches_that_follow(drive: Drive) -> None:

@@ -68,8 +68,7 @@ class Alarm:
                 due = math.inf if self._at is None else self._at
                 seconds = due - monotonic()
                 if seconds <= 0:
-                    self._at = None
-                    self._asleep_until = 0.0
+                    self._at, self._asleep_until = None, 0.0
                     return True
                 self._asleep_until = due
                 self._changed.wait(None if seconds == math.inf else seconds)

@@ -58,23 +58,24 @@ class Call:
     _paused: bool = False
     _unblocked: bool = False
     _watchers: tuple[Callable[[], None], ...] = ()
-    _held_back: bool = field(init=False)  # read only while responses are held
+    _holds_model: bool = field(init=False)  # read only while responses are held
 
     @property
     def is_held_up(self) -> bool:
-        """Whether the model is to wait before it sends more.
+        """Whether the model is to wait before it sends more."""
+        return (self._paused or (self.held is not None and self._holds_model)) and not self.over
 
-        Not for an earlier call that may have to be executed again, which takes the very thread that would wait.
-        """
-        waits = self._paused or (self.held is not None and self._held_back)
-        return waits and not self.over
-
-    def hold(self, response: Response, requeues: bool) -> None:
-        """Keep a response back until all earlier calls are over; `requeues` says that these may execute again."""
+    def hold(self, response: Response, holds_model: bool) -> None:
+        """Keep a response back until all earlier calls are over; with `holds_model` the model waits until then."""
         if self.held is None:
-            self.held = deque()
-            self._held_back = not requeues
+            self.held, self._holds_model = deque(), holds_model
         self.held.append(response)
+
+    def free_model(self) -> None:
+        """Let the model send although earlier calls hold its responses back."""
+        self._holds_model = False
+        if self.stream is not None:
+            self.stream.release()
 
     @property
     def is_paused(self) -> bool:

@@ -23,18 +23,24 @@ class Delivery:
     """Delivers the outcomes of one queue. An ordered outcome waits until all earlier calls are over.
 
     Requests of models are never ordered: an earlier call may wait for their answer, which would be a deadlock.
-    `_requeues` says that calls may be queued again, and execute once more before they are over.
+    `_holds_models` says that a model that streams waits meanwhile. An earlier call must not need its instance: no codec
+    executes the calls of a batch one after the other, or again, and no model has called this one yet.
     """
 
     _model: str
     _counters: VersionCounters
-    _requeues: bool = False
+    _holds_models: bool
     _order: deque[Call] = field(default_factory=deque)
     _releasing: bool = False
 
     def expect(self, call: Call) -> None:
         """Deliver in the order in which calls come here for the first time; not needed where there is none."""
-        if call.request.caller is None and not call.ordered:
+        if call.request.caller is not None:
+            if self._holds_models:
+                self._holds_models = False
+                for each in self._order:
+                    each.free_model()
+        elif not call.ordered:
             call.ordered = True
             self._order.append(call)
 
@@ -111,7 +117,7 @@ class Delivery:
                 self._count(stream, outcome)
                 self.conclude(call, outcome)
             elif call.ordered and self._order[0] is not call:
-                call.hold(outcome, self._requeues)
+                call.hold(outcome, self._holds_models)
             else:
                 self._deliver(call, outcome)
         if stream.ended:

@@ -87,8 +87,7 @@ class Instances:
         finally:
             for wait in waits:
                 wait.cancel()
-        instances = [wait.result() for wait in waits]
-        for managed, instance in zip(self.all, instances, strict=True):
+        for managed, instance in zip(self.all, [wait.result() for wait in waits], strict=True):
             if managed.state == "DEAD":
                 raise ModelFailedError(f"instance '{managed.name}' ended during the load: {managed.reason}")
             managed.instance = instance

@@ -109,7 +109,7 @@ class ModelQueue:
             self._add_idle, self._decide = gated.free, gated.decide
         self._batch_codec = codec
         self.codec: QueueCodec | None = None
-        self._delivery = Delivery(model, counters, codec is not None and codec.requeues)
+        self._delivery = Delivery(model, counters, codec is None)
         self._first_id = self._last_id = 0
         self._coalescer = DecisionCoalescer(self._loop, self._decide, self._idle)
         self._alarm = Alarm(self._loop, self._woken)
@@ -281,12 +281,10 @@ class ModelQueue:
     @property
     def backlog(self) -> int | None:
         """How many sequences wait for a slot, None where the scheduler does not say."""
-        try:
+        with logged(f"reading the backlog of the scheduler of model '{self._model}'", model=self._model):
             waiting = getattr(self._scheduler, "backlog", None)
-        except BaseException as error:  # noqa: BLE001 - metrics ask for this property of a plugin
-            raise_interrupt(error)
-            return None
-        return waiting if isinstance(waiting, int) else None
+            return waiting if isinstance(waiting, int) else None
+        return None
 
     # For the codec: see `naiad.codec.CodecQueue`
 

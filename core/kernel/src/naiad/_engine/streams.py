@@ -89,7 +89,10 @@ class ResponseStream:
         self._outbox.append(sent)
         if not self._flush_scheduled:
             self._flush_scheduled = True
-            self._schedule_flush()
+            try:
+                self._loop.call_soon_threadsafe(self.flush)
+            except RuntimeError:  # the loop is closed: nobody waits for a response any more
+                _logger.debug("model '%s' sent a response after its event loop had ended", self._reader.model)
             if not (self.count or final or self.is_at_home):
                 sleep(_YIELD_S)
         return self._wait_for_room() if not final and (self._is_crowded() or self.call.is_held_up) else None
@@ -179,12 +182,6 @@ class ResponseStream:
 
     def _response(self, request_id: str, error: NaiadError | None = None, final: bool = False) -> Response:
         return Response(self._reader.model, self._reader.version, request_id, {}, final=final, error=error)
-
-    def _schedule_flush(self) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self.flush)
-        except RuntimeError:  # the loop is closed: nobody waits for a response any more
-            _logger.debug("model '%s' sent a response after its event loop had ended", self._reader.model)
 
     def flush(self) -> None:
         """Take over all that was sent."""

@@ -17,7 +17,6 @@ class SequenceCodec:
     """A `naiad.codec.BatchCodec` for one model version with `sequence_batching`."""
 
     def __init__(self, model: str, batching: bool, tensors: SequenceTensors) -> None:
-        self.requeues = tensors.iterative
         self._tensors = tensors
         self._answers = SequenceAnswers(model, batching, tensors)
 
