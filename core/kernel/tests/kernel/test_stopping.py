@@ -231,6 +231,28 @@ async def test_a_server_stopped_while_it_starts_gives_its_loads_up(tmp_path: Pat
     assert not server.live()
 
 
+async def test_a_server_stopped_while_a_frontend_starts_stops_that_one_too(tmp_path: Path) -> None:
+    class Slow(Listening):
+        async def start(self, server: Server) -> str:
+            going.set()
+            await gone.wait()
+            return await super().start(server)
+
+    going, gone, frontend = asyncio.Event(), asyncio.Event(), Slow()
+    server = Server(model_repository=[tmp_path], plugins=[frontend])
+    starting = asyncio.ensure_future(server.start())
+    await going.wait()
+
+    stopping = asyncio.ensure_future(server.stop())
+    await turns()
+    gone.set()
+
+    assert await stopping
+    with pytest.raises(ShuttingDownError):
+        await starting
+    assert frontend.events == ["start, ready False, models 0", "stop within 30"]
+
+
 async def test_a_server_starts_only_once(tmp_path: Path) -> None:
     frontend = Listening()
     server = Server(model_repository=[tmp_path], plugins=[frontend])

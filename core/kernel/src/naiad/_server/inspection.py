@@ -48,8 +48,7 @@ class ModelInspector:
             path = path if isinstance(path, RemoteModel) else path.absolute()
             return self._preparer.prepare(path).contexts[-1].config
         if not path.is_file():
-            advice = "name a config.pbtxt or a model directory"
-            raise NotFoundError(f"there is neither a file nor a folder at {path}; {advice}")
+            raise NotFoundError(f"nothing is at {path}; name a config.pbtxt or a model directory")
         parsed = parse_text_with_positions(path.read_bytes(), str(path))
         config = normalise(parsed.config, traits=None, gpus=gpus.gpu_count())
         if listed := problems(config, positions=parsed.positions, file=str(path), complete=False):

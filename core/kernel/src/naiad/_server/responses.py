@@ -24,11 +24,9 @@ async def single_response(submit: Callable[[Deliver], SubmittedRequest]) -> Resp
 
 
 def _settle(outcome: "asyncio.Future[Response]", result: Outcome) -> None:
-    if outcome.done():
-        return
-    if isinstance(result, NaiadError):
+    if not outcome.done() and isinstance(result, NaiadError):
         outcome.set_exception(result)
-    else:
+    elif not outcome.done():
         outcome.set_result(result)
 
 

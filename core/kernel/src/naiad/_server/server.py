@@ -62,8 +62,8 @@ class Server:
         parts = compose(self.plugins, self.settings, runner, services)
         self._services, self._gates = parts.services, parts.gates
         self._models, self._frontends = parts.models, parts.frontends
-        self._runner = runner
-        self._state = "NEW"
+        self._runner, self._state = runner, "NEW"
+        self._opened = asyncio.Event()  # services and frontends have started, or never will
         self._poller: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[bool] | None = None
 
@@ -81,10 +81,12 @@ class Server:
         try:
             await self._services.start(self)
             await self._frontends.start(self)
+            self._opened.set()
             await load_startup_models(self._models, self.settings)
             if self._stopping is not None:
                 raise ShuttingDownError("the server was stopped while its models loaded")
         except BaseException:
+            self._opened.set()
             await self.stop()
             raise
         self._state = "READY"
@@ -118,6 +120,7 @@ class Server:
             limit = min(lame_duck, seconds() / 2)
             await steps.run("the lame-duck time", self._frontends.without_clients(limit), limit + SPARE_SECONDS, None)
         self._state = "STOPPING"
+        await steps.run("the start", self._opened.wait(), seconds(), False)
         if self._poller is not None:
             self._poller.cancel()
             await steps.run("the repository poller", self._poller, SPARE_SECONDS, None)
