@@ -283,6 +283,30 @@ def test_strings_that_are_cut_fail_their_request_and_the_model_sees_empty_ones()
     assert set(tensor.array.tolist()) == {b""}
 
 
+def test_more_strings_than_the_bytes_can_hold_are_refused_before_they_are_read():
+    region = Region()
+    described = SharedInput("X", "BYTES", (10**9,), np.dtype(object), 10**9, "r", 0, SIZE)
+
+    with pytest.raises(
+        InvalidArgumentError, match=f"expected 1000000000 string .* 'X' .* 'm', got at most {SIZE // 4}"
+    ):
+        tensor_over(region, described, "m")
+
+    assert region.threads == []
+
+
+def test_strings_that_cannot_be_read_are_replaced_without_memory_for_each():
+    region = Region()
+    region.gone = True
+    count = SIZE // 4
+    tensor = tensor_over(region, SharedInput("X", "BYTES", (count,), np.dtype(object), count, "r", 0, SIZE), "m")
+
+    with pytest.raises(InvalidArgumentError):
+        request_io({"X": tensor}, {}).fetch()
+
+    assert (tensor.array.shape, tensor.array.strides) == ((count,), (0,))
+
+
 def test_a_location_outside_its_region_is_refused():
     with pytest.raises(InvalidArgumentError, match="outside"):
         SharedOutput(Region(), 4, SIZE)

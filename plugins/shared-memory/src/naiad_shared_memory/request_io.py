@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from naiad.errors import NaiadError
+from naiad.errors import InvalidArgumentError, NaiadError
 from naiad_kit.buffers import Buffer, bool_array, unpack_strings
 from naiad_kit.shared_memory import OutputTarget, SharedInput
 from naiad_shared_memory.device_memory import DeviceMemory
@@ -80,13 +80,15 @@ class SharedContent(DeferredPayload):
 class SharedElements(SharedContent):
     """As SharedContent, for strings and booleans: their bytes are looked at one by one, so they are never lent.
 
-    `fetch` raises InvalidArgumentError, that names `model`, too for bytes that are no such tensor.
+    Raises InvalidArgumentError at once also for more strings than the bytes can hold. `fetch` also raises it, naming
+    `model`, for bytes that are not such a tensor.
     """
 
     __slots__ = ("_described", "_model")
 
     def __init__(self, region: Region, described: SharedInput, model: str) -> None:
         super().__init__(region, described.offset, described.byte_size, described.shape, described.dtype)
+        _check_count(described, model)
         self._described = described
         self._model = model
 
@@ -113,6 +115,16 @@ def _payload(region: Region, described: SharedInput, model: str) -> np.ndarray |
         return SharedContent(region, described.offset, described.byte_size, described.shape, described.dtype)
     content = region.read(described.offset, described.byte_size).data
     return np.ndarray(described.shape, described.dtype, content) if is_plain else _elements(content, described, model)
+
+
+def _check_count(described: SharedInput, model: str) -> None:
+    """Raise InvalidArgumentError where the bytes cannot hold so many strings: what stands for them has its shape."""
+    most = described.byte_size // 4  # each string has its length in front
+    if described.datatype == "BYTES" and described.elements > most:
+        raise InvalidArgumentError(
+            f"expected {described.elements} string elements for inference input '{described.name}' for model "
+            f"'{model}', got at most {most}"
+        )
 
 
 def _takes_long(region: Region, byte_size: int) -> bool:
@@ -256,12 +268,14 @@ class SharedMemoryIO:
 
 
 def _zeros(tensor: Tensor) -> np.ndarray:
-    """Zeros in place of what cannot be read, all of them the same one where there is no memory for so many."""
-    zero = np.array(b"" if tensor.datatype == "BYTES" else 0, tensor_type(tensor.datatype).dtype)
-    try:
-        return np.full(tensor.shape, zero) if tensor.datatype == "BYTES" else np.zeros(tensor.shape, zero.dtype)
-    except MemoryError:
-        return np.broadcast_to(zero, tensor.shape)
+    """Zeros in place of what cannot be read, which take no memory: all strings are the same empty one."""
+    dtype = tensor_type(tensor.datatype).dtype
+    if tensor.datatype != "BYTES":
+        try:
+            return np.zeros(tensor.shape, dtype)
+        except MemoryError:
+            pass  # no address space for so many
+    return np.broadcast_to(np.array(b"" if tensor.datatype == "BYTES" else 0, dtype), tensor.shape)
 
 
 def request_io(inputs: Mapping[str, Tensor], outputs: Mapping[str, OutputTarget | None]) -> SharedMemoryIO | None:
