@@ -65,8 +65,8 @@ class Region:
             raise InvalidArgumentError("the segment has shrunk")
 
 
-def request_over(source, target, model="m"):
-    tensor = Tensor("INPUT", "FP32", (1, COUNT), SharedContent(source, 0, SIZE, (1, COUNT), np.dtype(np.float32)))
+def request_over(source, target, model="m", shape=(1, COUNT)):
+    tensor = Tensor("INPUT", "FP32", shape, SharedContent(source, 0, SIZE, shape, np.dtype(np.float32)))
     location = SharedOutput(target, 0, SIZE)
     request = Request(model, {"INPUT": tensor})
     request.transfer = request_io(request.inputs, {"OUTPUT": location})
@@ -80,6 +80,8 @@ async def serve(tmp_path, *requests, answer=None):
     backend.write(tmp_path, "m", "max_batch_size: 8 dynamic_batching {}")
     (tmp_path / "e" / "1").mkdir(parents=True)
     (tmp_path / "e" / "config.pbtxt").write_text(ENSEMBLE)
+    (tmp_path / "rowless" / "1").mkdir(parents=True)
+    (tmp_path / "rowless" / "config.pbtxt").write_text(ENSEMBLE.replace("max_batch_size: 8", ""))
     plugins = [backend, naiad_scheduler_dynamic, naiad_scheduler_ensemble]
     async with Server(model_repository=[tmp_path], plugins=plugins) as server:
         backend.hold()
@@ -147,6 +149,20 @@ def test_a_client_of_an_ensemble_that_takes_its_memory_away_fails_its_own_reques
     assert isinstance(outcomes[0], InvalidArgumentError)
     assert "the segment has shrunk" in str(outcomes[0])
     assert np.all(outcomes[1].outputs["OUTPUT"].array == 2.0)
+
+
+def test_a_step_gets_its_input_in_its_own_shape(tmp_path):
+    requests = [request_over(Region(value), Region(), "rowless", (COUNT,))[0] for value in (1.0, 2.0)]
+    shapes = []
+
+    def answer(batch):
+        shapes.append(batch.input("INPUT").shape)
+        return {"OUTPUT": batch.input("INPUT")[:, :1]}
+
+    outcomes, _ = asyncio.run(serve(tmp_path, *requests, answer=answer))
+
+    assert shapes == [(1, 1), (2, COUNT)]
+    assert [outcome.outputs["OUTPUT"].array.tolist() for outcome in outcomes] == [[1.0], [2.0]]
 
 
 def test_a_request_alone_without_its_memory_is_not_executed(tmp_path):

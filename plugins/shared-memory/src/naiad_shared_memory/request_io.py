@@ -204,7 +204,8 @@ class SharedMemoryIO:
             content = tensor.payload
             if isinstance(content, SharedContent):
                 try:
-                    tensor.payload = self._input(tensor, content, devices, lend)
+                    payload = self._input(tensor, content, devices, lend)
+                    tensor.payload = payload.reshape(tensor.shape)  # which a step of an ensemble sees in its own shape
                 except BaseException:  # a MemoryError, too: a loan that does not end is never lent again
                     self._blank()
                     loans, self._loans = self._loans, []
