@@ -8,7 +8,7 @@ import pytest
 
 from naiad.errors import InvalidArgumentError
 from naiad_tensors.datatypes import TENSOR_TYPES, fp32_to_bf16
-from naiad_tensors.tensors import Tensor, bytes_array
+from naiad_tensors.tensors import DeferredPayload, Tensor, bytes_array
 
 
 class OnDevice:
@@ -74,6 +74,23 @@ def test_a_tensor_offers_its_memory_by_dlpack() -> None:
     taken = np.from_dlpack(Tensor.of("OUT", array))
 
     assert np.shares_memory(taken, array)
+
+
+class Deferred(DeferredPayload):
+    """Two strings, which a worker would fetch."""
+
+    def fetch(self) -> np.ndarray:
+        return np.array([b"a", b"\0"], dtype=object)
+
+    @property
+    def nbytes(self) -> int:
+        return 10
+
+
+def test_a_deferred_payload_is_fetched_in_the_shape_of_the_tensor_also_of_strings() -> None:
+    array = Tensor("IN", "BYTES", (2, 1), Deferred()).array
+
+    assert array.tolist() == [[b"a"], [b"\0"]]
 
 
 def test_bfloat16_becomes_bf16_bits_without_a_copy() -> None:

@@ -32,6 +32,11 @@ ENSEMBLE = """
     }
 """
 
+RESHAPING = """
+    input { name: "INPUT" data_type: TYPE_STRING dims: [ 16384 ] reshape { shape: [ 128, 128 ] } }
+    output { name: "OUTPUT" data_type: TYPE_FP32 dims: [ 2 ] }
+"""
+
 
 class Region:
     """Memory that remembers which threads used it; `gone` is what a client does to it."""
@@ -309,6 +314,21 @@ def test_more_strings_than_the_bytes_can_hold_are_refused_before_they_are_read()
         tensor_over(region, described, "m")
 
     assert region.threads == []
+
+
+def test_a_model_that_reshapes_gets_many_strings(tmp_path):
+    count = SIZE // 4
+    strings = tensor_over(Region(), SharedInput("INPUT", "BYTES", (count,), np.dtype(object), count, "r", 0, SIZE), "s")
+    request = Request("s", {"INPUT": strings})
+    request.transfer = request_io(request.inputs, {})
+    backend = FakeBackend(answer=lambda batch: {"OUTPUT": np.array(batch.input("INPUT").shape, "f4")})
+    backend.write(tmp_path, "s", RESHAPING)
+
+    async def ask():
+        async with Server(model_repository=[tmp_path], plugins=[backend]) as server:
+            return await server.infer(request)
+
+    assert asyncio.run(ask()).outputs["OUTPUT"].array.tolist() == [128, 128]
 
 
 def test_strings_that_cannot_be_read_are_replaced_without_memory_for_each():

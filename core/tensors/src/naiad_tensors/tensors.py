@@ -79,10 +79,12 @@ class Tensor:
     def array(self) -> np.ndarray:
         """The tensor as a numpy array in host memory, itself if it is there.
 
-        A DeviceTensor is copied once, any other payload on a device each time.
+        A DeviceTensor is copied once, any other payload on a device each time; a DeferredPayload is fetched.
         """
         if isinstance(self.payload, _ndarray):
             return self.payload
+        if isinstance(self.payload, DeferredPayload):  # of strings, too, which DLPack does not have
+            return self.payload.fetch().reshape(self.shape)
         return _over_dlpack(self.payload).reshape(self.shape)
 
     @property
