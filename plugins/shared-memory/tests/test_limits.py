@@ -62,6 +62,21 @@ def test_the_last_quarter_of_the_descriptors_is_kept_for_others(memory, make_seg
 
 
 @pytest.mark.skipif(GUARD is None, reason="built without a C compiler")
+def test_a_region_is_not_mapped_with_the_last_quarter_of_the_descriptors(make_segment, count_descriptors, monkeypatch):
+    memory, segment = SharedMemory(allowed=True, lends=True), make_segment(bytes(LARGE))
+    memory.register_system("r", segment.key, 0, LARGE)
+    region = memory.region("r")
+    before = count_descriptors()  # more than six
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (8, 8))
+
+    loan = region.lend(0, LARGE)
+    region.write(0, LARGE, [b"\1" * LARGE], "OUT")
+
+    assert (loan, count_descriptors()) == (None, before)
+    assert segment.content == b"\1" * LARGE
+
+
+@pytest.mark.skipif(GUARD is None, reason="built without a C compiler")
 @pytest.mark.parametrize("lends", [False, True])
 def test_inputs_are_lent_only_where_that_is_allowed(make_segment, lends):
     memory, segment = SharedMemory(allowed=True, lends=lends), make_segment(bytes(LARGE))

@@ -8,6 +8,8 @@ anew for the next request; those that are still referenced become the server's o
 
 import ctypes
 import mmap
+import os
+import resource
 import sys
 import threading
 import weakref
@@ -56,6 +58,10 @@ def mapped(guard: Guard, descriptor: int, start: int, byte_size: int, flags: int
     """These bytes of an open file, mapped `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED`; None where that cannot be."""
     before = start % PAGE
     try:
+        spare = os.dup(descriptor)  # the mapping keeps one, too
+        os.close(spare)
+        if is_reserved(spare):
+            return None
         memory = mmap.mmap(
             descriptor, before + byte_size, flags, mmap.PROT_READ | mmap.PROT_WRITE, offset=start - before
         )
@@ -64,6 +70,15 @@ def mapped(guard: Guard, descriptor: int, start: int, byte_size: int, flags: int
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     span = guard.cover(address, _pages_end(len(memory)))
     return None if span is None else Mapping(guard, span, memory, address, before)
+
+
+def is_reserved(descriptor: int) -> bool:
+    """Whether it is among the last quarter that the process may have, which is kept for other things than segments.
+
+    A new descriptor is the lowest free one, so it says how many there are.
+    """
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return most != resource.RLIM_INFINITY and descriptor >= most - most // 4
 
 
 class Loan:

@@ -19,7 +19,7 @@ from naiad.errors import InvalidArgumentError, NaiadError, NotFoundError, Unavai
 from naiad_kit.buffers import Buffer
 from naiad_shared_memory.extents import check_extent, check_piece, check_room, host_bytes
 from naiad_shared_memory.guard import GUARD, Guard
-from naiad_shared_memory.mapping import Lender, Loan, Mapping, mapped
+from naiad_shared_memory.mapping import Lender, Loan, Mapping, is_reserved, mapped
 
 RESERVED_PREFIX = "triton_python_backend_shm_region_"
 LARGE = 64 << 10
@@ -176,9 +176,9 @@ def open_segment(
 
 
 def _check_descriptor(key: str, descriptor: int) -> None:
-    """Raise UnavailableError unless there is one left for others; descriptors are numbered from the lowest free."""
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if most != resource.RLIM_INFINITY and descriptor >= most - most // 4:
+    """Raise UnavailableError where it is among those that are kept for others."""
+    if is_reserved(descriptor):
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         raise UnavailableError(
             f"Unable to open shared memory region: '{key}': the server has nearly as many open files as it may have "
             f"({most}), and keeps the last quarter for connections; unregister regions, or raise 'ulimit -n'"
