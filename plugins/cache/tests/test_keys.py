@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request
-from naiad_cache.keys import KeyMaker, size
+from naiad_cache.keys import LARGE, KeyMaker, size
 from naiad_tensors.tensors import DeferredPayload, Tensor
 
 KEYS = KeyMaker("m", 1, b"load")
@@ -194,6 +194,57 @@ def test_memory_that_a_client_has_taken_away_has_no_key() -> None:
 
 def test_what_lies_on_a_device_goes_past_the_cache() -> None:
     assert size(asking(Tensor("a", "FP32", (4,), Deferred(range(4), on_device=True)))) is None
+
+
+class DeferredStrings(DeferredPayload):
+    """So many empty strings in memory of a client, four bytes each."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def fetch(self) -> np.ndarray:
+        raise AssertionError("they are not fetched for their size")
+
+    @property
+    def nbytes(self) -> int:
+        return 4 * self.count
+
+
+@pytest.mark.parametrize(
+    "strings",
+    [
+        texts("a", bytes(LARGE)),
+        texts("a", *[b""] * 5000),
+        Tensor("a", "BYTES", (5000,), DeferredStrings(5000)),
+    ],
+    ids=["a long one", "many", "many in shared memory"],
+)
+def test_a_thread_makes_the_key_of_strings_that_are_many_or_long(strings: Tensor) -> None:
+    request = asking(strings)
+
+    byte_size = size(request)
+
+    assert byte_size is not None
+    assert byte_size >= LARGE
+
+
+def test_many_strings_are_looked_at_only_for_their_key() -> None:
+    array = np.full(5000, "text", dtype=object)
+    request = asking(Tensor("a", "BYTES", (5000,), array))
+
+    assert size(request) is not None
+    assert KEYS.key(request) == b""
+
+
+@pytest.mark.parametrize("index", [0, 16383, 16384, 39999])
+def test_of_many_strings_each_and_its_length_is_part_of_the_key(index: int) -> None:
+    elements = [b"x"] * 40_000
+    before, elements[index] = key(texts("a", *elements)), b"y"
+    after, elements[index] = key(texts("a", *elements)), b""
+    without = key(texts("a", *elements))
+    elements[index - 1] = b"xx"
+
+    assert len({before, after, without, key(texts("a", *elements))}) == 4
 
 
 def test_the_size_of_a_request_is_that_of_its_inputs() -> None:

@@ -11,11 +11,11 @@ from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.server import Deliver, SubmittedRequest
 from naiad.threads import on_event_loop
 from naiad.types import Request, Response
-from naiad_cache.keys import KeyMaker, size
+from naiad_cache.keys import LARGE, KeyMaker, size
 from naiad_cache.lookups import Lookup, record_lookup
 from naiad_cache.opened import OpenedCache
 from naiad_cache.ordering import Order
-from naiad_cache.writing import LARGE, CacheWriter
+from naiad_cache.writing import CacheWriter
 from naiad_kit.caches import CachedResponse
 from naiad_tensors.tensors import Tensor
 

@@ -7,14 +7,12 @@ from time import monotonic_ns
 import numpy as np
 
 from naiad.types import Response
+from naiad_cache.keys import LARGE
 from naiad_cache.lookups import Lookup
 from naiad_cache.opened import OpenedCache
 from naiad_kit.caches import CachedResponse
 from naiad_statistics.caches import CacheCounters
 from naiad_tensors.tensors import Tensor
-
-LARGE = 256 << 10
-"""From this many bytes on, a thread computes keys and copies: they would block the event loop for 0.1 ms or more."""
 
 PATIENT_FOR = 2048
 """After this many misses of a model in a row, only one response in `KEPT_THEN` is inserted until the next hit."""
