@@ -1,18 +1,22 @@
 """A cache that answers later, on another thread: callers that leave, time that runs out, models that end meanwhile."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import numpy as np
 import pytest
 
 from naiad import Server
 from naiad.errors import DeadlineExceededError, NaiadError, QueueFullError, ShuttingDownError
 from naiad.server import Outcome
 from naiad.types import Request, Response
+from naiad_cache.keys import LARGE
+from naiad_tensors.tensors import DeferredPayload, Tensor
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 from naiad_testing.in_loop import off_the_loop, request
@@ -141,6 +145,43 @@ async def test_a_cache_that_never_answers_is_a_miss(
     assert delivered == [[1]]
     assert len(backend.batches) == 2
     assert "cache 'fake' has not answered for 2 s; the model is asked" in caplog.text
+
+
+class SlowToRead(DeferredPayload):
+    """Floats in memory of a client, which the threads that make keys cannot read until `release` is set."""
+
+    def __init__(self, release: threading.Event) -> None:
+        self._release = release
+
+    def fetch(self) -> np.ndarray:
+        if threading.current_thread().name.startswith("naiad-cache"):
+            self._release.wait()
+        return np.zeros(LARGE // 4, np.float32)
+
+    @property
+    def nbytes(self) -> int:
+        return LARGE
+
+
+async def test_keys_that_take_long_do_not_count_against_the_cache(
+    backend: FakeBackend, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache, release = FakeCache(), threading.Event()
+    delivered: list[Outcome] = []
+
+    async with held(tmp_path, backend, cache) as server:
+        cache.release()
+        for _ in range(3):
+            tensor = Tensor("INPUT", "FP32", (LARGE // 4,), SlowToRead(release))
+            server.submit(Request("m", {"INPUT": tensor}), delivered.append)
+        await jump(2.1)
+        await until(lambda: len(delivered) == 3)
+        release.set()
+        _, hit = ask(server, 1)
+        await until(lambda: hit)
+
+    assert (cache.events.count("lookup"), len(backend.batches)) == (2, 4)
+    assert "has not answered" not in caplog.text
 
 
 async def test_a_deadline_that_passes_during_the_lookup_is_reported(backend: FakeBackend, tmp_path: Path) -> None:

@@ -105,7 +105,8 @@ class CacheStage:
             lookup.answer(None)
             return
         lookup.key = making.result()
-        self._cache.lookup(lookup.key, lookup.answer)
+        if not lookup.answered:
+            self._cache.lookup(lookup.key, lookup.answer)
 
     def _wait_for(self, lookup: Lookup) -> HeldRequest:
         held = lookup.wait()
@@ -121,14 +122,15 @@ class CacheStage:
         deadline = lookup.request.deadline
         if deadline is not None and deadline <= monotonic():
             waited = (monotonic_ns() - lookup.started_ns) / 1e9
-            if waited >= _LONG:
+            if waited >= _LONG and lookup.key:
                 self._cache.timed_out(lookup.started_ns / 1e9, monotonic())
             waiting = f"the request to model '{self._name}' still waited for the cache after {waited:.3f} s"
             self._counters.rejected(monotonic_ns() - lookup.started_ns)
             self._fail(lookup, DeadlineExceededError(f"Deadline Exceeded: {waiting}"))
             return
-        self._cache.complain("cache '%s' has not answered for %g s; the model is asked", self._cache.name, PATIENCE)
-        self._cache.timed_out(lookup.started_ns / 1e9, monotonic())
+        if lookup.key:  # else a thread still makes it, and the cache was not asked
+            self._cache.complain("cache '%s' has not answered for %g s; the model is asked", self._cache.name, PATIENCE)
+            self._cache.timed_out(lookup.started_ns / 1e9, monotonic())
         lookup.expired = True
         lookup.answer(None)
 
