@@ -57,7 +57,7 @@ def measured(size: int, rounds: int) -> list[float]:
             lambda region: region.read(0, size),
             lambda region: held.append(region.read(0, size)),
             lambda region: os.preadv(descriptors[regions.index(region)], [reused], 0),
-            lambda region: region.write(0, size, (content,), "OUT"),
+            lambda region: region.write(0, size, content, "OUT"),
             lambda region: _lent(region, size),
             lambda region: _dropped(mappings[regions.index(region)]),
             lambda region: _mapped(descriptors[regions.index(region)], size),

@@ -72,10 +72,10 @@ def test_a_number_that_is_too_large_for_cuda_is_no_gpu(memory, gpus, device):
     assert gpus.opened == []
 
 
-def test_buffers_are_written_one_after_the_other(memory, gpus):
+def test_an_output_is_written_where_it_belongs(memory, gpus):
     memory.register_cuda("r", HANDLE, 0, 32)
 
-    memory.region("r").write(1, 4, [b"ab", b"", memoryview(b"c")], "OUT")
+    memory.region("r").write(1, 4, b"abc", "OUT")
 
     assert gpus.memory[:5].tobytes() == b"\0abc\4"
 
@@ -85,7 +85,7 @@ def test_nothing_is_copied_where_nothing_is_asked_for(memory, gpus):
     gpus.lost = True
 
     assert memory.region("r").read(0, 0).size == 0
-    memory.region("r").write(0, 0, [b""], "OUT")
+    memory.region("r").write(0, 0, b"", "OUT")
 
 
 @pytest.mark.parametrize(("offset", "byte_size"), [(32, 1), (0, 33), (31, 2), (1, 2**64 - 1), (-1, 1)])
@@ -96,7 +96,7 @@ def test_a_use_lies_within_its_region(memory, offset, byte_size):
     for use in (
         lambda: region.check(offset, byte_size),
         lambda: region.read(offset, byte_size),
-        lambda: region.write(offset, byte_size, [], "OUT"),
+        lambda: region.write(offset, byte_size, b"", "OUT"),
     ):
         with pytest.raises(InvalidArgumentError, match=r"for (shared memory )?region:? 'r'"):
             use()
@@ -106,7 +106,7 @@ def test_an_output_that_does_not_fit_is_an_error(memory, gpus):
     memory.register_cuda("r", HANDLE, 0, 32)
 
     with pytest.raises(InvalidArgumentError, match=r"'OUT' \(2 bytes\) .* 3 bytes"):
-        memory.region("r").write(0, 2, [b"abc"], "OUT")
+        memory.region("r").write(0, 2, b"abc", "OUT")
 
     assert gpus.memory[0] == 0
 

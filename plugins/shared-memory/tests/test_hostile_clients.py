@@ -140,7 +140,7 @@ def test_a_use_lies_within_its_region_even_if_the_segment_is_longer(
     uses = {
         "check": lambda: region.check(offset, byte_size),
         "read": lambda: region.read(offset, byte_size),
-        "write": lambda: region.write(offset, byte_size, [b"x"], "OUT"),
+        "write": lambda: region.write(offset, byte_size, b"x", "OUT"),
     }
 
     with pytest.raises(InvalidArgumentError, match=message):
@@ -155,7 +155,7 @@ def test_an_output_that_does_not_fit_is_not_written_at_all(memory, make_segment)
         r"size specified with the request for output 'OUT' \(4 bytes\) should be at least 5 bytes to hold the results"
     )
     with pytest.raises(InvalidArgumentError, match=message):
-        region.write(0, 4, [b"abc", b"de"], "OUT")
+        region.write(0, 4, b"abcde", "OUT")
 
     assert segment.content == bytes(range(64))
 
@@ -171,7 +171,7 @@ def test_a_segment_that_shrank_is_an_error_and_does_not_grow_again(memory, make_
     with pytest.raises(InvalidArgumentError, match=message):
         region.read(0, 64)
     with pytest.raises(InvalidArgumentError, match=message):
-        region.write(0, 64, [bytes(64)], "OUT")
+        region.write(0, 64, bytes(64), "OUT")
     assert len(segment.content) == size
 
 
@@ -180,7 +180,7 @@ def test_what_is_left_of_a_segment_that_shrank_can_be_used(memory, make_segment)
     region = register(memory, segment)
 
     segment.resize(10)
-    region.write(8, 2, [b"\1\1"], "OUT")
+    region.write(8, 2, b"\1\1", "OUT")
 
     assert region.read(7, 3).tolist() == [7, 1, 1]
 
@@ -190,7 +190,7 @@ def test_a_segment_that_is_unlinked_lives_on_for_its_region(memory, make_segment
     region = register(memory, segment)
 
     segment.unlink()
-    region.write(0, 1, [b"\7"], "OUT")
+    region.write(0, 1, b"\7", "OUT")
 
     assert region.read(0, 2).tolist() == [7, 1]
     with pytest.raises(NotFoundError):
@@ -212,7 +212,7 @@ def test_a_segment_that_another_may_write_to_as_it_likes_never_stops_the_server(
     outcomes = set()
     try:
         for _ in range(200):
-            for use in (lambda: region.read(0, 1 << 20), lambda: region.write(0, 1 << 20, [bytes(1 << 20)], "OUT")):
+            for use in (lambda: region.read(0, 1 << 20), lambda: region.write(0, 1 << 20, bytes(1 << 20), "OUT")):
                 try:
                     use()
                     outcomes.add("done")
@@ -297,7 +297,7 @@ def test_a_device_that_is_full_is_an_error(memory, make_segment, monkeypatch):
     monkeypatch.setattr("naiad_shared_memory.segments.os.pwrite", full)
 
     with pytest.raises(UnavailableError, match="failed to write shared memory region 'r': No space left"):
-        region.write(0, 1, [b"x"], "OUT")
+        region.write(0, 1, b"x", "OUT")
 
 
 def test_memory_that_cannot_be_read_is_an_error(memory, make_segment, monkeypatch):
@@ -317,7 +317,7 @@ def test_a_large_output_is_written_although_the_segment_cannot_be_mapped(memory,
     region = register(memory, segment, 0, LARGE)
     monkeypatch.setattr("naiad_shared_memory.segments.mapped", lambda *_: None)
 
-    region.write(0, LARGE, [b"\1" * LARGE], "OUT")
+    region.write(0, LARGE, b"\1" * LARGE, "OUT")
 
     assert segment.content == b"\1" * LARGE
 
@@ -330,7 +330,7 @@ def test_reads_and_writes_that_the_system_cuts_short_go_on(memory, make_segment,
     monkeypatch.setattr("naiad_shared_memory.segments.os.pwrite", lambda fd, view, at: pwrite(fd, view[:7], at))
 
     array = region.read(0, 64)
-    region.write(0, 64, [bytes(reversed(array[:40].tolist())), bytes(array[40:])], "OUT")
+    region.write(0, 64, bytes(reversed(array[:40].tolist())) + bytes(array[40:]), "OUT")
 
     assert array.tolist() == list(range(64))
     assert segment.content == bytes(reversed(range(40))) + bytes(range(40, 64))

@@ -213,7 +213,7 @@ def test_without_a_guard_nothing_is_lent_and_all_is_copied(segment, tmp_path):
     region = SegmentMemory("r", segment.key, os.open(segment.path, os.O_RDWR), 0, SIZE, guard=None)
 
     assert region.lend(0, SIZE) is None
-    region.write(0, SIZE, [b"\2" * SIZE], "OUT")
+    region.write(0, SIZE, b"\2" * SIZE, "OUT")
     assert set(region.read(0, SIZE)) == {2}
 
 
@@ -232,7 +232,7 @@ def test_memory_that_cannot_be_guarded_is_not_mapped(segment, monkeypatch, insta
 
     assert guard.cover(0, PAGE) is None
     assert region.lend(0, SIZE) is None
-    region.write(0, SIZE, [b"\2" * SIZE], "OUT")
+    region.write(0, SIZE, b"\2" * SIZE, "OUT")
     assert set(region.read(0, SIZE)) == {2}
 
 

@@ -70,7 +70,7 @@ def test_a_region_is_not_mapped_with_the_last_quarter_of_the_descriptors(make_se
     monkeypatch.setattr(resource, "getrlimit", lambda which: (8, 8))
 
     loan = region.lend(0, LARGE)
-    region.write(0, LARGE, [b"\1" * LARGE], "OUT")
+    region.write(0, LARGE, b"\1" * LARGE, "OUT")
 
     assert (loan, count_descriptors()) == (None, before)
     assert segment.content == b"\1" * LARGE

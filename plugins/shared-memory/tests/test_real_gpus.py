@@ -46,7 +46,7 @@ def test_both_processes_see_what_the_other_writes(memory, owner):
     region = memory.region("r")
 
     read = region.read(16, 8)
-    region.write(0, 4, [b"mi", b"ne"], "OUT")
+    region.write(0, 4, b"mine", "OUT")
     owner.stdin.write("\n")
     owner.stdin.flush()
     seen = bytes.fromhex(owner.stdout.readline())

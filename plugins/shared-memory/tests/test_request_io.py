@@ -61,7 +61,7 @@ class Region:
 
     def write(self, offset, byte_size, content, output):
         self._use()
-        joined = np.frombuffer(b"".join(content), np.uint8)
+        joined = np.frombuffer(content, np.uint8)
         self.memory.view(np.uint8)[offset : offset + len(joined)] = joined
 
     def _use(self):
@@ -255,7 +255,7 @@ def test_small_tensors_are_not_worth_it():
 )
 def test_a_small_input_is_a_copy_of_what_the_region_holds(datatype, dtype, content, value):
     region = Region()
-    region.write(4, len(content), [content], "")
+    region.write(4, len(content), content, "")
     array = SharedInput("X", datatype, (2,), np.dtype(dtype), 2, "r", 4, len(content))
 
     tensor = tensor_over(region, array, "m")
@@ -292,7 +292,7 @@ def test_many_strings_and_booleans_are_read_by_the_worker(datatype, dtype):
 
 def test_strings_that_are_cut_fail_their_request_and_the_model_sees_empty_ones():
     region = Region()
-    region.write(0, 4, [b"\xff\xff\xff\x7f"], "")
+    region.write(0, 4, b"\xff\xff\xff\x7f", "")
     count = SIZE // 4
     tensor = tensor_over(region, SharedInput("X", "BYTES", (count,), np.dtype(object), count, "r", 0, SIZE), "m")
     transfer = request_io({"X": tensor}, {})

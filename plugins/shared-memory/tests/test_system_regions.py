@@ -29,11 +29,12 @@ def test_what_is_read_is_a_copy_of_ones_own(memory, make_segment):
     assert array.flags.writeable
 
 
-def test_buffers_are_written_one_after_the_other(memory, make_segment):
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_an_output_is_written_where_it_belongs(memory, make_segment, kind):
     segment = make_segment(b"." * 12)
     memory.register_system("r", segment.key, 2, 8)
 
-    memory.region("r").write(1, 7, [b"ab", bytearray(b"c"), memoryview(b"de")], "OUT")
+    memory.region("r").write(1, 7, kind(b"abcde"), "OUT")
 
     assert segment.content == b"...abcde...."
 
@@ -42,8 +43,8 @@ def test_nothing_is_read_and_written_where_nothing_is_asked_for(memory, make_seg
     segment = make_segment(b"abcd")
     memory.register_system("r", segment.key, 0, 4)
 
-    memory.region("r").write(3, 0, [], "OUT")
-    memory.region("r").write(3, 1, [b""], "OUT")
+    memory.region("r").write(3, 0, b"", "OUT")
+    memory.region("r").write(3, 1, b"", "OUT")
 
     assert memory.region("r").read(3, 0).size == 0
     assert segment.content == b"abcd"
@@ -54,7 +55,7 @@ def test_several_regions_may_share_a_segment(memory, make_segment):
     memory.register_system("all", segment.key, 0, 2)
     memory.register_system("second", segment.key, 1, 1)
 
-    memory.region("second").write(0, 1, [b"B"], "OUT")
+    memory.region("second").write(0, 1, b"B", "OUT")
 
     assert memory.region("all").read(0, 2).tobytes() == b"aB"
 
@@ -134,7 +135,7 @@ def test_a_request_keeps_its_region_when_another_takes_the_name(memory, make_seg
 
     memory.unregister("system", "r")
     memory.register_system("r", second.key, 0, 5)
-    held.write(0, 5, [b"mine!"], "OUT")
+    held.write(0, 5, b"mine!", "OUT")
 
     assert (first.content, second.content) == (b"mine!", b"other")
 

@@ -25,7 +25,7 @@ class FakeRegion:
         return np.frombuffer(bytes(self.content[offset : offset + byte_size]), np.uint8)
 
     def write(self, offset, byte_size, content, output):
-        written = b"".join(content)
+        written = bytes(content)
         if len(written) > byte_size:
             raise InvalidArgumentError(f"shared memory size specified with the request for output '{output}'")
         self.content[offset : offset + len(written)] = written

@@ -25,10 +25,9 @@ class FakeRegion:
         return np.array(self.memory[offset : offset + byte_size], np.uint8)
 
     def write(self, offset, byte_size, content, output):
-        joined = b"".join(content)
-        if len(joined) > byte_size:
-            raise InvalidArgumentError(f"'{output}' needs {len(joined)} bytes")
-        self.memory[offset : offset + len(joined)] = joined
+        if len(content) > byte_size:
+            raise InvalidArgumentError(f"'{output}' needs {len(content)} bytes")
+        self.memory[offset : offset + len(content)] = content
 
 
 class Regions(SharedMemory):

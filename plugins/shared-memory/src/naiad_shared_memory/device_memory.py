@@ -1,7 +1,6 @@
 """CUDA shared memory: GPU memory of another process, used in place or copied from and to host memory."""
 
 import weakref
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -77,18 +76,15 @@ class DeviceMemory:
             self._gpus.to_host(self._address + offset, self._device, array)
         return array
 
-    def write(self, offset: int, byte_size: int, content: Sequence[Buffer], output: str) -> None:
-        """Put the buffers there one after the other; `output` is the tensor that they are, for the error.
+    def write(self, offset: int, byte_size: int, content: Buffer, output: str) -> None:
+        """Put the bytes there; `output` is the tensor that they are, for the error.
 
         Raises InvalidArgumentError when they are more than `byte_size` bytes.
         """
         self.check(offset, byte_size)
-        check_room(self.name, output, sum(map(len, content)), byte_size)
-        address = self._address + offset
-        for buffer in content:
-            if len(buffer):
-                self._gpus.to_device(address, self._device, buffer)
-            address += len(buffer)
+        check_room(self.name, output, len(content), byte_size)
+        if content:
+            self._gpus.to_device(self._address + offset, self._device, content)
 
 
 def open_device_memory(name: str, gpus: Gpus, handle: bytes, device: int, byte_size: int) -> DeviceMemory:

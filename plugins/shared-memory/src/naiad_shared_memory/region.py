@@ -1,6 +1,5 @@
 """The protocol of a registered region, of host or device memory."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -40,8 +39,8 @@ class Region(Protocol):
         """What to say when lent bytes were taken away."""
         ...
 
-    def write(self, offset: int, byte_size: int, content: Sequence[Buffer], output: str) -> None:
-        """Write the buffers, one after the other, to the `byte_size` bytes from `offset` on.
+    def write(self, offset: int, byte_size: int, content: Buffer, output: str) -> None:
+        """Write the bytes to the `byte_size` bytes from `offset` on.
 
         Raises InvalidArgumentError, with the name of the `output`, when they do not fit, or the client has taken the
         memory away.

@@ -170,7 +170,7 @@ class SharedOutput:
 
     def store(self, tensor: Tensor, content: Buffer) -> None:
         """Write the bytes of that tensor. Raises InvalidArgumentError when they do not fit, or the memory is gone."""
-        self.region.write(self.offset, self.byte_size, (content,), tensor.name)
+        self.region.write(self.offset, self.byte_size, content, tensor.name)
         self._stored = tensor
 
 

@@ -10,7 +10,6 @@ import os
 import resource
 import stat
 import weakref
-from collections.abc import Sequence
 from errno import EAGAIN, EMFILE, ENFILE, ENOENT
 
 import numpy as np
@@ -103,13 +102,13 @@ class SegmentMemory:
             "unregister it and register what there is"
         )
 
-    def write(self, offset: int, byte_size: int, content: Sequence[Buffer], output: str) -> None:
-        """Put the buffers there one after the other; `output` is the tensor that they are, for the error.
+    def write(self, offset: int, byte_size: int, content: Buffer, output: str) -> None:
+        """Put the bytes there; `output` is the tensor that they are, for the error.
 
         Raises InvalidArgumentError when they are more than `byte_size` bytes, or the memory is not there any more.
         """
         check_piece(self.name, self._size, offset, byte_size)
-        needed = sum(map(len, content))
+        needed = len(content)
         check_room(self.name, output, needed, byte_size)
         if needed >= LARGE and self._write_mapped(offset, content):
             return
@@ -117,16 +116,14 @@ class SegmentMemory:
         try:
             if os.fstat(self._descriptor).st_size < position + needed:  # writing would make the segment longer
                 raise self.shrunk()
-            for buffer in content:
-                done = 0
-                while done < len(buffer):
-                    done += os.pwrite(self._descriptor, memoryview(buffer)[done:], position + done)
-                position += done
+            done = 0
+            while done < needed:
+                done += os.pwrite(self._descriptor, memoryview(content)[done:], position + done)
         except OSError as error:
             raise _failed("write", self.name, error) from error
 
-    def _write_mapped(self, offset: int, content: Sequence[Buffer]) -> bool:
-        """Write the buffers through a mapping; whether that could be done. Raises InvalidArgumentError."""
+    def _write_mapped(self, offset: int, content: Buffer) -> bool:
+        """Write the bytes through a mapping; whether that could be done. Raises InvalidArgumentError."""
         guard = self._guard
         if guard is None or not guard.is_whole(self._descriptor, self._start + self._size):
             return False
@@ -135,9 +132,7 @@ class SegmentMemory:
             mapping = self._written = mapped(guard, self._descriptor, self._start, self._size, mmap.MAP_SHARED)
             if mapping is None:
                 return False
-        for buffer in content:
-            mapping.write(offset, buffer)
-            offset += len(buffer)
+        mapping.write(offset, content)
         if mapping.is_torn:
             self._written = None
             raise self.shrunk()
