@@ -11,9 +11,11 @@ from naiad.backend import Answer, Backend, BackendTraits, Batch
 from naiad.errors import InvalidArgumentError
 from naiad.hookspecs import hookimpl
 from naiad.types import Request
+from naiad_kit.shared_memory import SharedInput
 from naiad_shared_memory.regions import SharedMemory
-from naiad_shared_memory.request_io import SharedContent, SharedOutput, request_io
+from naiad_shared_memory.request_io import SharedContent, SharedOutput, request_io, tensor_over
 from naiad_shared_memory.segments import LARGE
+from naiad_tensors.datatypes import tensor_type
 from naiad_tensors.devices import DeviceTensor, gpu
 from naiad_tensors.tensors import Tensor
 from naiad_testing.devices import FakeDeviceArray, fake_driver
@@ -128,6 +130,21 @@ def test_a_model_elsewhere_gets_a_copy_in_the_host(gpus, region, tmp_path, devic
     assert type(backend.read[0]) is np.ndarray
     assert set(gpus.memory[LARGE:].view(np.float32).tolist()) == {2.0}
     assert gpus.crossings == ["to host", "to device"]
+
+
+@pytest.mark.parametrize(
+    ("datatype", "content", "expected"),
+    [("BYTES", b"\1\0\0\0a" + bytes(4), [b"a", b""]), ("BOOL", b"\0\2", [False, True])],
+)
+def test_strings_and_booleans_are_copied_for_a_model_on_the_gpu_too(gpus, region, datatype, content, expected):
+    gpus.memory[: len(content)] = np.frombuffer(content, np.uint8)
+    described = SharedInput("x", datatype, (2,), tensor_type(datatype).dtype, 2, "r", 0, len(content))
+    tensor = tensor_over(region, described, "m")
+
+    request_io({"x": tensor}, {}).fetch((gpu(0),))
+
+    assert isinstance(tensor.payload, np.ndarray)
+    assert tensor.payload.tolist() == expected
 
 
 def test_an_output_that_is_larger_than_its_location_is_refused(region):

@@ -78,7 +78,7 @@ class SharedContent(DeferredPayload):
 
 
 class SharedElements(SharedContent):
-    """As SharedContent, for strings and booleans: their bytes are looked at one by one, so they are never lent.
+    """As SharedContent, for strings and booleans: their bytes are looked at one by one, so they are always copied.
 
     Raises InvalidArgumentError at once also for more strings than the bytes can hold. `fetch` also raises it, naming
     `model`, for bytes that are not such a tensor.
@@ -95,6 +95,9 @@ class SharedElements(SharedContent):
     def lend(self) -> None:
         """Nothing: a model needs arrays of their elements."""
 
+    def on_device(self, datatype: str, devices: Collection[Device]) -> None:
+        """Nothing, as above."""
+
     def _array_of(self, content: memoryview) -> np.ndarray:
         return _elements(content, self._described, self._model)
 
@@ -102,7 +105,8 @@ class SharedElements(SharedContent):
 def tensor_over(region: Region, described: SharedInput, model: str) -> Tensor:
     """The tensor with what the region holds now: a copy of its bytes, or a `SharedContent` where that takes long.
 
-    Raises InvalidArgumentError, that names `model`, when the bytes do not lie within the region or are no such tensor.
+    Raises InvalidArgumentError when the bytes do not lie within the region, and, naming `model`, when they are no such
+    tensor; of a `SharedContent` `fetch` may raise that.
     """
     return Tensor(described.name, described.datatype, described.shape, _payload(region, described, model))
 
