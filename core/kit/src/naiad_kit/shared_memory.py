@@ -103,10 +103,11 @@ class SharedMemoryApi(Service, Protocol):
         """The region of that kind and name, or all of that kind. Raises NotFoundError."""
 
     def tensor(self, described: SharedInput, model: str) -> Tensor:
-        """The tensor with what its region holds now: a copy of its bytes, or a DeferredPayload where it is large.
+        """The tensor with what its region holds now: a copy of its bytes, or a DeferredPayload for a worker.
 
-        Raises NotFoundError without the region, and InvalidArgumentError, that names `model`, when the bytes do not
-        lie within it or are no such tensor.
+        The latter is for what is large or on a GPU. Raises NotFoundError without the region, InvalidArgumentError
+        when the bytes do not lie within it, and, naming `model`, when they are no such tensor; of a DeferredPayload
+        `fetch` raises that.
         """
 
     def output(self, region: str, offset: int, byte_size: int) -> OutputTarget:
