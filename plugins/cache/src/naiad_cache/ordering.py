@@ -44,9 +44,9 @@ class _Turn:
 
 
 class Order:
-    """Holds every response back until those to all earlier requests are out, but for requests of models.
+    """Delivers responses in the order of the requests, but at once to calls of models.
 
-    An earlier request may be waiting for what its model asks, and would wait for ever.
+    An earlier request may wait for such a call, which would be a deadlock.
     """
 
     def __init__(self, context: StageContext, submit: Submit) -> None:

@@ -13,10 +13,10 @@ WRITTEN = 2
 
 
 class Guard:
-    """Spans of memory that may be touched also when what was mapped there is gone.
+    """Guards spans of mapped pages against SIGBUS.
 
-    Zeros are in its place then, and the span is torn from then on. Addresses and sizes are those of whole pages. Raises
-    OSError when the library cannot be loaded, or Linux does not say which pages were written to.
+    Where the file was truncated, an access finds zeros, and marks the span as torn. Addresses and sizes are those of
+    whole pages. Raises OSError when the library cannot be loaded, or Linux does not say which pages were written to.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Guard:
         return self._torn[span] != 0
 
     def is_whole(self, descriptor: int, end: int) -> bool:
-        """Whether an open file reaches to there, and is memory already, which touching a hole would only make it."""
+        """Whether an open file has at least `end` bytes and no holes: touching a hole would allocate memory."""
         return bool(self._is_whole(descriptor, end))
 
     def taken_back(self, span: int, address: int, byte_size: int) -> int:

@@ -84,8 +84,8 @@ def is_reserved(descriptor: int) -> bool:
 class Loan:
     """Some bytes of a mapping, lent to one model until `end`.
 
-    Every array over them refers to `array` (uint8): what numpy makes of an array ends up at the first one that lies
-    over something else. `start` and `stop` are the addresses of the pages that they lie on.
+    numpy makes `array` (uint8) the base of every view, so its reference count says whether any is left. `start` and
+    `stop` are the addresses of the pages that the bytes lie on.
     """
 
     __slots__ = ("_lender", "_mapping", "array", "is_torn", "start", "stop")
