@@ -216,15 +216,27 @@ def test_a_location_that_is_gone_fails_its_own_request_only(tmp_path):
     assert np.all(target.memory == 5.0)
 
 
-def test_an_output_whose_bytes_are_not_in_order_is_left_to_the_encoder(tmp_path):
+def test_the_worker_also_writes_an_output_whose_bytes_are_not_in_order(tmp_path):
     request, location = request_over(Region(1.0), target := Region())
 
     (response,), _ = asyncio.run(
         serve(tmp_path, request, answer=lambda batch: {"OUTPUT": np.ones((batch.size, 2 * COUNT), "f4")[:, ::2]})
     )
 
-    assert not location.holds(response.outputs["OUTPUT"])
-    assert not target.threads
+    assert location.holds(response.outputs["OUTPUT"])
+    assert np.all(target.memory == 1.0)
+    assert threading.get_ident() not in target.threads
+
+
+def test_the_worker_writes_strings_each_behind_its_length():
+    target = Region()
+    location = SharedOutput(target, 0, SIZE)
+    strings = Tensor.of("OUTPUT", [[b"ab", b""]])
+
+    request_io({}, {"OUTPUT": location}).store({"OUTPUT": strings})
+
+    assert target.memory.tobytes()[:10] == b"\2\0\0\0ab" + bytes(4)
+    assert location.holds(strings)
 
 
 def test_a_promise_is_kept_once_and_only_within_the_region():

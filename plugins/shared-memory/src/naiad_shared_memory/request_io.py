@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from naiad.errors import InvalidArgumentError, NaiadError
-from naiad_kit.buffers import Buffer, bool_array, unpack_strings
+from naiad_kit.buffers import Buffer, bool_array, pack_strings, unpack_strings
 from naiad_kit.shared_memory import OutputTarget, SharedInput
 from naiad_shared_memory.device_memory import DeviceMemory
 from naiad_shared_memory.mapping import Loan
@@ -181,7 +181,7 @@ class SharedOutput:
 class SharedMemoryIO:
     """The `RequestIO` of one request: reads the tensors over `SharedContent` before it executes, and stores outputs.
 
-    The frontend stores what this does not: strings, and outputs whose bytes are not in order.
+    The frontend stores what this does not: outputs that have few bytes, or none.
     """
 
     __slots__ = ("_loans", "_outputs", "_tensors", "may_lend")
@@ -239,12 +239,10 @@ class SharedMemoryIO:
         """Copy the outputs, and drop them when inputs are lent: they may be the same arrays. Raises NaiadError."""
         for name, target in self._outputs.items():
             tensor = outputs.get(name)
-            if tensor is not None and tensor.datatype != "BYTES" and not target.take(tensor):
-                array = tensor.array
-                if array.flags.c_contiguous and array.nbytes:
-                    target.store(tensor, array.data.cast("B"))
-                    if self._loans:
-                        tensor.payload = _NOTHING
+            if tensor is not None and not target.take(tensor) and tensor.array.nbytes:
+                target.store(tensor, _content(tensor))
+                if self._loans:
+                    tensor.payload = _NOTHING
 
     def give_back(self) -> bool:
         """Take back what was lent, when nothing but the model refers to it; whether the model only read it.
@@ -270,6 +268,13 @@ class SharedMemoryIO:
         if io is not None:
             io.may_lend = False
         return io
+
+
+def _content(tensor: Tensor) -> Buffer:
+    """The bytes of a tensor that has some, as they go to shared memory."""
+    if tensor.datatype == "BYTES":
+        return pack_strings(tensor.array.ravel().tolist())
+    return np.ascontiguousarray(tensor.array).data.cast("B")
 
 
 def _zeros(tensor: Tensor) -> np.ndarray:
