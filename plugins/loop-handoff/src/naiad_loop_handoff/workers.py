@@ -81,7 +81,7 @@ class HandoffWorker(RunnerWorker[ItemT]):
     def execute(self, item: ItemT) -> None:
         """Execute a batch: after this round of the event loop when this thread runs it, else when it is free."""
         handoff = self.handoff
-        if handoff.leader is self:
+        if self._has_loop and handoff.leader is self:  # one that is only appointed may step down before it leads
             self._awake.arrived()
             self.in_flight[item] = None
             self._own.append(item)
