@@ -141,7 +141,7 @@ def test_strings_and_booleans_are_copied_for_a_model_on_the_gpu_too(gpus, region
     described = SharedInput("x", datatype, (2,), tensor_type(datatype).dtype, 2, "r", 0, len(content))
     tensor = tensor_over(region, described, "m")
 
-    request_io({"x": tensor}, {}).fetch((gpu(0),))
+    request_io({"x": tensor}, {}).fetch({"x": tensor}, (gpu(0),))
 
     assert isinstance(tensor.payload, np.ndarray)
     assert tensor.payload.tolist() == expected

@@ -256,7 +256,7 @@ def test_a_request_on_behalf_of_another_is_lent_nothing(client):
     request = client.request()
     io = request.transfer.for_inputs(request.inputs)
 
-    io.fetch(lend=True)
+    io.fetch(request.inputs, lend=True)
 
     assert not _is_file(request.inputs["INPUT"].payload.__array_interface__["data"][0])
     assert io.give_back()
@@ -301,7 +301,7 @@ def test_inputs_that_were_lent_are_given_back_when_there_is_no_memory_for_anothe
     assert io is not None
 
     with pytest.raises(MemoryError):
-        io.fetch(lend=True)
+        io.fetch(inputs, lend=True)
 
     loan = client.region.lend(0, SIZE)
     assert loan is not None

@@ -187,7 +187,7 @@ def test_zeros_for_which_there_is_no_memory_take_none():
     tensor = Tensor("INPUT", "FP32", (2**40, 2), content)
 
     with pytest.raises(InvalidArgumentError):
-        request_io({"INPUT": tensor}, {}).fetch()
+        request_io({"INPUT": tensor}, {}).fetch({"INPUT": tensor})
 
     assert (tensor.array.shape, tensor.array.dtype, tensor.array[-1].tolist()) == ((2**40, 2), np.float32, [0.0, 0.0])
 
@@ -201,7 +201,7 @@ def test_what_was_copied_for_a_request_that_fails_is_let_go():
     }
 
     with pytest.raises(InvalidArgumentError):
-        request_io(inputs, {}).fetch()
+        request_io(inputs, {}).fetch(inputs)
 
     assert [tensor.array.any() for tensor in inputs.values()] == [False, False]
 
@@ -295,7 +295,7 @@ def test_many_strings_and_booleans_are_read_by_the_worker(datatype, dtype):
     assert region.threads == []
     transfer = request_io({"X": tensor}, {})
     assert transfer is not None
-    transfer.fetch(lend=True)
+    transfer.fetch({"X": tensor}, lend=True)
 
     assert tensor.array.shape == (count,)
     assert set(tensor.array.tolist()) == {b""} if datatype == "BYTES" else {False}
@@ -311,7 +311,7 @@ def test_strings_that_are_cut_fail_their_request_and_the_model_sees_empty_ones()
     assert transfer is not None
 
     with pytest.raises(InvalidArgumentError, match="'X'"):
-        transfer.fetch()
+        transfer.fetch({"X": tensor})
 
     assert set(tensor.array.tolist()) == {b""}
 
@@ -328,9 +328,9 @@ def test_more_strings_than_the_bytes_can_hold_are_refused_before_they_are_read()
     assert region.threads == []
 
 
-def test_a_model_that_reshapes_gets_many_strings(tmp_path):
-    count = SIZE // 4
-    strings = tensor_over(Region(), SharedInput("INPUT", "BYTES", (count,), np.dtype(object), count, "r", 0, SIZE), "s")
+def test_a_model_that_reshapes_gets_many_strings_which_the_worker_reads(tmp_path):
+    region, count = Region(), SIZE // 4
+    strings = tensor_over(region, SharedInput("INPUT", "BYTES", (count,), np.dtype(object), count, "r", 0, SIZE), "s")
     request = Request("s", {"INPUT": strings})
     request.transfer = request_io(request.inputs, {})
     backend = FakeBackend(answer=lambda batch: {"OUTPUT": np.array(batch.input("INPUT").shape, "f4")})
@@ -341,6 +341,8 @@ def test_a_model_that_reshapes_gets_many_strings(tmp_path):
             return await server.infer(request)
 
     assert asyncio.run(ask()).outputs["OUTPUT"].array.tolist() == [128, 128]
+    assert len(region.threads) == 1
+    assert threading.get_ident() not in region.threads
 
 
 def test_strings_that_cannot_be_read_are_replaced_without_memory_for_each():
@@ -350,7 +352,7 @@ def test_strings_that_cannot_be_read_are_replaced_without_memory_for_each():
     tensor = tensor_over(region, SharedInput("X", "BYTES", (count,), np.dtype(object), count, "r", 0, SIZE), "m")
 
     with pytest.raises(InvalidArgumentError):
-        request_io({"X": tensor}, {}).fetch()
+        request_io({"X": tensor}, {}).fetch({"X": tensor})
 
     assert (tensor.array.shape, tensor.array.strides) == ((count,), (0,))
 

@@ -30,8 +30,8 @@ class RequestIO(Protocol):
     def on_device(self) -> OnDevice | None:
         """Which outputs may stay on which devices until they are stored, None if all come to the host."""
 
-    def fetch(self, devices: Collection[Device] = (), lend: bool = False) -> None:
-        """Get the inputs: lent if allowed, without a copy on one of these devices, else as copies.
+    def fetch(self, inputs: Mapping[str, Tensor], devices: Collection[Device] = (), lend: bool = False) -> None:
+        """Get the deferred ones of the inputs: lent if allowed, in place on one of these devices, else as copies.
 
         Raises InvalidArgumentError; the inputs that could not be read are zeros then.
         """

@@ -52,7 +52,8 @@ class FakeIO:
         self._tensor = tensor
         self._fails = fails or {}
 
-    def fetch(self, devices: Collection[Any] = (), lend: bool = False) -> None:
+    def fetch(self, inputs: Mapping[str, Tensor], devices: Collection[Any] = (), lend: bool = False) -> None:
+        assert inputs["INPUT"] is self._tensor
         self._step("fetch")
         self.lent.append(lend and self.may_lend)
         if isinstance(self._tensor.payload, Deferred):

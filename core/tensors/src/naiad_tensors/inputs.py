@@ -11,7 +11,7 @@ from naiad_config.tensors import ModelInput, ModelTensorReshape
 from naiad_tensors.datatypes import tensor_type, wire_name
 from naiad_tensors.devices import DeviceTensor, is_on_device
 from naiad_tensors.laid_out import LaidOutInputs
-from naiad_tensors.tensors import Tensor
+from naiad_tensors.tensors import DeferredPayload, Tensor
 
 _ndarray = np.ndarray  # numpy looks its names up at each use: 0.05 µs
 _USUAL_SIZES = 64
@@ -209,6 +209,8 @@ def _reshaped(tensor: Tensor, declared: _Input) -> Tensor:
     first = 1 if declared.has_rows else 0
     variable = iter([size for size, dim in zip(tensor.shape[first:], declared.dims, strict=True) if dim == -1])
     shape = tensor.shape[:first] + tuple(next(variable) if dim == -1 else dim for dim in declared.reshape.shape)
+    if isinstance(tensor.payload, DeferredPayload):  # which the worker fetches in this shape
+        return Tensor(tensor.name, tensor.datatype, shape, tensor.payload)
     payload = tensor.payload if isinstance(tensor.payload, DeviceTensor) else tensor.array
     return Tensor(tensor.name, tensor.datatype, shape, payload.reshape(shape))
 

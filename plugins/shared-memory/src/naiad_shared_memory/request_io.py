@@ -5,7 +5,7 @@ it. A copy of 600 KB takes some 60 µs, which the event loop would have to spend
 the model computes on is read in place, and written there.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -179,15 +179,15 @@ class SharedOutput:
 
 
 class SharedMemoryIO:
-    """The `RequestIO` of one request: reads the tensors over `SharedContent` before it executes, and stores outputs.
+    """The `RequestIO` of one request: reads its inputs over `SharedContent`, if it `reads` any, and stores outputs.
 
     The frontend stores what this does not: outputs that have few bytes, or none.
     """
 
-    __slots__ = ("_loans", "_outputs", "_tensors", "may_lend")
+    __slots__ = ("_loans", "_outputs", "_reads", "may_lend")
 
-    def __init__(self, tensors: Sequence[Tensor], outputs: Mapping[str, SharedOutput]) -> None:
-        self._tensors = tensors
+    def __init__(self, reads: bool, outputs: Mapping[str, SharedOutput]) -> None:
+        self._reads = reads
         self._outputs = outputs
         self._loans: list[tuple[Tensor, SharedContent, Loan]] = []
         self.may_lend = True
@@ -199,23 +199,23 @@ class SharedMemoryIO:
         devices = {name: (region.device,) for name, region in regions.items() if isinstance(region, DeviceMemory)}
         return devices or None
 
-    def fetch(self, devices: Collection[Device] = (), lend: bool = False) -> None:
+    def fetch(self, inputs: Mapping[str, Tensor], devices: Collection[Device] = (), lend: bool = False) -> None:
         """Get the inputs: lent where that is allowed, where they are if on one of these devices, or as copies.
 
-        Raises InvalidArgumentError; zeros stand for the inputs that could not be read then.
+        They may have other shapes than in the client's request: by a `reshape`, or for a step of an ensemble. Raises
+        InvalidArgumentError; zeros stand for all of them then, for the model must not see some of them.
         """
-        for tensor in self._tensors:
-            content = tensor.payload
-            if isinstance(content, SharedContent):
-                try:
-                    payload = self._input(tensor, content, devices, lend)
-                    tensor.payload = payload.reshape(tensor.shape)  # which a step of an ensemble sees in its own shape
-                except BaseException:  # a MemoryError, too: a loan that does not end is never lent again
-                    self._blank()
-                    loans, self._loans = self._loans, []
-                    for _, _, loan in loans:
-                        loan.end()
-                    raise
+        tensors = _deferred(inputs) if self._reads else []
+        try:
+            for tensor, content in tensors:
+                tensor.payload = self._input(tensor, content, devices, lend).reshape(tensor.shape)
+        except BaseException:  # a MemoryError, too: a loan that does not end is never lent again
+            for tensor, _ in tensors:
+                tensor.payload = _zeros(tensor)
+            loans, self._loans = self._loans, []
+            for _, _, loan in loans:
+                loan.end()
+            raise
 
     def _input(
         self, tensor: Tensor, content: SharedContent, devices: Collection[Device], lend: bool
@@ -229,11 +229,6 @@ class SharedMemoryIO:
         array, loan = lent
         self._loans.append((tensor, content, loan))
         return array
-
-    def _blank(self) -> None:
-        """Put zeros in place of all inputs, also of those that were copied: the model must not see some of them."""
-        for tensor in self._tensors:
-            tensor.payload = _zeros(tensor)
 
     def store(self, outputs: Mapping[str, Tensor]) -> None:
         """Copy the outputs, and drop them when inputs are lent: they may be the same arrays. Raises NaiadError."""
@@ -293,10 +288,15 @@ def request_io(inputs: Mapping[str, Tensor], outputs: Mapping[str, OutputTarget 
 
     `outputs` are the targets of the outputs by their names, None for one that goes into the response.
     """
-    deferred = [tensor for tensor in inputs.values() if isinstance(tensor.payload, SharedContent)]
+    reads = bool(_deferred(inputs))
     large = {
         name: target
         for name, target in outputs.items()
         if isinstance(target, SharedOutput) and _takes_long(target.region, target.byte_size)
     }
-    return SharedMemoryIO(deferred, large) if deferred or large else None
+    return SharedMemoryIO(reads, large) if reads or large else None
+
+
+def _deferred(inputs: Mapping[str, Tensor]) -> list[tuple[Tensor, SharedContent]]:
+    """The tensors that are still to be read, with their payloads."""
+    return [(tensor, tensor.payload) for tensor in inputs.values() if isinstance(tensor.payload, SharedContent)]

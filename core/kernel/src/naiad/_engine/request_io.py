@@ -21,7 +21,7 @@ def fetch_inputs(batch: Batch, devices: Collection[Device] = (), lend: bool = Fa
     for index, request in enumerate(batch.requests):
         if request.transfer is not None:
             try:
-                request.transfer.fetch(devices, lend)
+                request.transfer.fetch(request.inputs, devices, lend)
             except NaiadError as error:
                 failures[index] = error.with_traceback(None)  # which holds this very dict, and the memory of the client
             except Exception as error:  # noqa: BLE001 - also a MemoryError is of this request alone
