@@ -1,12 +1,15 @@
 """Reading and writing configurations as JSON."""
 
 import json
+from pathlib import Path
+from time import process_time
 
 import pytest
 
 from naiad.errors import ConfigError, Problem
 from naiad_config import DataType, InstanceKind, ModelConfig, ModelInput, ModelInstanceGroup
 from naiad_config.json import parse_json, to_json
+from naiad_config.model_folder import read_model
 from naiad_config.text import parse_text
 
 
@@ -178,3 +181,31 @@ def test_whole_floats_are_written_without_a_point_and_read_again():
     assert '"minimum_slot_utilization": 1}' in written
     assert '"fp32_false_true": [0, 2.5]' in written
     assert parse_json(to_json(config)) == config
+
+
+def _seconds_to_refuse(folder: Path, text: str) -> float:
+    started = process_time()
+    with pytest.raises(ConfigError):
+        read_model(folder, override=text)
+    return process_time() - started
+
+
+@pytest.mark.parametrize(
+    ("element", "around"),
+    [
+        ('"a%d": 0', '{%s, "z": 0, "z": 0}'),
+        ('"key_number_%d": 0', "{%s}"),
+        ('{"name": "i%d", "dims": [0], "data_type": "TYPE_X"}', '{"input": [%s]}'),
+        ("%d.", '{"%s": 0}'),
+    ],
+    ids=["a key twice", "unknown keys", "wrong inputs", "a key of dots"],
+)
+def test_a_large_configuration_is_refused_in_time_that_is_linear_in_its_size(
+    tmp_path: Path, element: str, around: str
+) -> None:
+    (tmp_path / "m" / "1").mkdir(parents=True)
+    small, large = (around % ",".join(element % number for number in range(count)) for count in (10_000, 40_000))
+
+    seconds = min(_seconds_to_refuse(tmp_path / "m", small) for _ in range(3))
+
+    assert _seconds_to_refuse(tmp_path / "m", large) < 10 * max(seconds, 0.02)

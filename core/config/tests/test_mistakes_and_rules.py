@@ -1,10 +1,15 @@
 """A configuration with keys that cannot be read is held against the rules all the same, without echoes."""
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from naiad.errors import ConfigError, Problem
 from naiad_config import ModelConfig, ModelInput
 from naiad_config.json import read_json
+from naiad_config.model_folder import read_model
 from naiad_config.tensors import DataType
 from naiad_config.text import read_text
 from naiad_config.validation import problems, unexplained
@@ -76,3 +81,23 @@ def test_a_problem_is_explained_by_a_mistake_in_it_or_around_it(path: str, misre
     kept = unexplained([Problem("broken rule", path)], [Problem("mistake", misread)])
 
     assert bool(kept) is is_kept
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        {f"key_{number}": 0 for number in range(1000)},
+        {"input": [{"data_type": "TYPE_FP31", "dims": [0]}] * 1000},
+        {"input": [{"dims": [0]}] * 1000},
+    ],
+    ids=["keys", "values", "rules"],
+)
+def test_the_first_hundred_of_many_problems_are_listed(tmp_path: Path, many: dict[str, Any]) -> None:
+    (tmp_path / "m" / "1").mkdir(parents=True)
+
+    with pytest.raises(ConfigError) as caught:
+        read_model(tmp_path / "m", override=json.dumps(many))
+
+    assert len(caught.value.problems) == 101
+    assert len(str(caught.value).splitlines()) == 101
+    assert str(caught.value).endswith("config of the load request: there are more problems; mend these first")

@@ -97,10 +97,20 @@ class Problem:
         return f"{reason} ({self.hint})" if self.hint else reason
 
 
+MOST_PROBLEMS = 100
+"""The most problems of one configuration that are listed."""
+
+
 class ConfigError(InvalidArgumentError):
-    """A model configuration has these `problems`; the message lists all of them, one a line."""
+    """A model configuration has these `problems`; the message lists all of them, one a line.
+
+    Of more than MOST_PROBLEMS the first ones count, and a last one says that there are more.
+    """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
+        if len(problems) > MOST_PROBLEMS:
+            more = Problem("there are more problems; mend these first", file=problems[0].file)
+            problems = [*problems[:MOST_PROBLEMS], more]
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
 

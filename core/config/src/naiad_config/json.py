@@ -4,6 +4,7 @@ The mapping is protobuf's (protobuf.dev/programming-guides/json), with the field
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -66,8 +67,7 @@ def _document(text: str | bytes, file: str) -> Any:
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
-        names = [name for name, _ in pairs]
-        double = next(name for name in names if names.count(name) > 1)
+        [(double, _)] = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"the key '{double}' is given twice in one object")
     return values
 
@@ -86,13 +86,14 @@ class _Reader:
 
     def __init__(self, mistakes: Mistakes) -> None:
         self._mistakes = mistakes
+        self._fields: dict[type, Mapping[str, FieldSpec]] = {}
 
     def message(self, cls: type[_T], content: Mapping[str, Any], path: str) -> _T:
-        fields = specs(cls)
+        fields = self._fields_of(cls)
         values: dict[str, Any] = {}
         oneofs: dict[str, str] = {}
         for key, value in content.items():
-            spec = fields.get(key) or next((one for one in fields.values() if _camel(one.name) == key), None)
+            spec = fields.get(key)
             here = member(path, key)
             if spec is None:
                 self._mistakes.unknown_key(cls, key, here)
@@ -104,6 +105,12 @@ class _Reader:
                 self._note_oneof(oneofs, spec, here)
                 values[spec.attribute] = self._field(spec, value, here)
         return cls(**readable(values))
+
+    def _fields_of(self, cls: type) -> Mapping[str, FieldSpec]:
+        """The fields of a message under both names that JSON may have for each."""
+        if cls not in self._fields:
+            self._fields[cls] = {_camel(spec.name): spec for spec in specs(cls).values()} | dict(specs(cls))
+        return self._fields[cls]
 
     def _note_oneof(self, oneofs: dict[str, str], spec: FieldSpec, path: str) -> None:
         first = oneofs.setdefault(spec.oneof, spec.name) if spec.oneof else spec.name

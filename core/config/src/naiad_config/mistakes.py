@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
-from naiad_config.errors import Problem
+from naiad_config.errors import MOST_PROBLEMS, Problem
 from naiad_config.fields import FieldSpec, proto_name, specs
 from naiad_config.lexer import Position
 
@@ -13,7 +13,7 @@ NOWHERE: Position = (0, 0)
 
 
 class Mistakes:
-    """The problems of one configuration, in the order of finding."""
+    """The problems of one configuration, in the order of finding; no more than a ConfigError lists, and one."""
 
     def __init__(self, file: str = "") -> None:
         self.file = file
@@ -21,15 +21,20 @@ class Mistakes:
 
     def add(self, message: str, path: str = "", position: Position = NOWHERE, hint: str = "") -> None:
         """Note one problem of the key at `path`."""
-        self.problems.append(Problem(message, path, self.file, *position, hint=hint))
+        if not self._are_too_many():
+            self.problems.append(Problem(message, path, self.file, *position, hint=hint))
 
     def unknown_key(self, cls: type, key: str, path: str, position: Position = NOWHERE) -> None:
         """Note a key that the message class does not have, with the nearest that it has."""
+        if self._are_too_many():  # a load request may have millions of keys, and the nearest takes 0.1 ms
+            return
         owner = "a model configuration" if proto_name(cls) == "ModelConfig" else f"{proto_name(cls)}"
         self.add(f"unknown key '{key}' in {owner}", path, position, _key_hint(cls, key))
 
     def unknown_enum(self, enum: type[IntEnum], value: str, path: str, position: Position = NOWHERE) -> None:
         """Note a value that the enum does not have, with the nearest that it has."""
+        if self._are_too_many():
+            return
         names = [member.name for member in enum]
         near = nearest(value.upper(), names) or nearest(f"{names[0].split('_')[0]}_{value.upper()}", names)
         hint = f"did you mean '{near}'?" if near else f"use one of {', '.join(names)}"
@@ -44,14 +49,17 @@ class Mistakes:
         self.add(f"'{second}' and '{first}' exclude each other", path, position, "keep one of them")
 
     def wrong_type(self, spec: FieldSpec, actual: str, path: str, position: Position = NOWHERE) -> None:
-        """Note a value of another type than the field's; `found` describes the value."""
+        """Note a value of another type than the field's; `actual` describes the value."""
         self.add(f"expected {expectation(spec)}, found {actual}", path, position)
+
+    def _are_too_many(self) -> bool:
+        return len(self.problems) > MOST_PROBLEMS
 
 
 def readable(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of fields without those that could not be read, which are None, or a list with a None in it.
 
-    Such a list is left out whole: the other elements would move to the places of their neighbours.
+    Such a list is left out whole: the other elements would get other indices.
     """
     kept: dict[str, Any] = {}
     for name, value in values.items():

@@ -22,6 +22,8 @@ def entry(path: str, key: str | int) -> str:
 
 def position_of(path: str, positions: Mapping[str, Position]) -> Position:
     """Where the key at `path` stands, or the nearest key around it when it is absent; (0, 0) when there is no text."""
+    if not positions:  # a key in JSON may be a megabyte of dots, each the end of a path around it
+        return 0, 0
     while path not in positions:
         if not path:
             return 0, 0

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 
-from naiad_config.errors import Problem
+from naiad_config.errors import MOST_PROBLEMS, Problem
 from naiad_config.lexer import Position
 from naiad_config.model import ModelConfig
 from naiad_config.paths import position_of
@@ -21,7 +22,7 @@ from naiad_config.validation import (
     warmups,
 )
 
-__all__ = ["misnamed", "placed", "problems", "unexplained"]
+__all__ = ["misnamed", "problems", "unexplained", "with_positions"]
 
 _RULES: tuple[Callable[[ModelConfig], Iterator[Problem]], ...] = (
     general.problems,
@@ -52,19 +53,20 @@ def problems(
     model_directory: Path | None = None,
     complete: bool = True,
 ) -> tuple[Problem, ...]:
-    """Everything wrong in a configuration, in the order of its topics; () when it is valid.
+    """What is wrong in a configuration, in the order of its topics; () when it is valid.
+
+    The problems end with the first that a ConfigError does not list any more.
 
     `positions` are those of `parse_text_with_positions`, so that each problem names line and column in `file`. With
     `model_directory` also the files that the configuration names are checked. `complete=False` is for a configuration
     as it was written, which detection, the backend and normalisation have still to fill: what is missing there is no
     problem yet. Check that before a backend sees the configuration: afterwards no file name leaves its folder.
     """
-    problems_found = [problem for rule in _RULES for problem in rule(config)]
-    if complete:
-        problems_found += [problem for rule in _RULES_OF_COMPLETE for problem in rule(config)]
+    rules = (*_RULES, *_RULES_OF_COMPLETE) if complete else _RULES
+    problems_found = chain.from_iterable(rule(config) for rule in rules)
     if model_directory is not None:
-        problems_found += files.missing(config, model_directory)
-    return with_positions(problems_found, positions or {}, file)
+        problems_found = chain(problems_found, files.missing(config, model_directory))
+    return with_positions(islice(problems_found, MOST_PROBLEMS + 1), positions or {}, file)
 
 
 def misnamed(config: ModelConfig, directory: str) -> tuple[Problem, ...]:
@@ -76,8 +78,13 @@ def misnamed(config: ModelConfig, directory: str) -> tuple[Problem, ...]:
 
 
 def unexplained(problems_found: Iterable[Problem], mistakes: Iterable[Problem]) -> tuple[Problem, ...]:
-    """The problems but for those of a key that could not be read as it was meant, or of what is around it."""
+    """The problems but for those of a key that could not be read as it was meant, or of what is around it.
+
+    None where there are more mistakes than are listed: what the others explain is not known.
+    """
     misread = [mistake.path for mistake in mistakes]
+    if len(misread) > MOST_PROBLEMS:
+        return ()
     return tuple(problem for problem in problems_found if not any(_is_about(problem.path, path) for path in misread))
 
 
@@ -90,7 +97,7 @@ def _is_about(path: str, misread: str) -> bool:
 def with_positions(
     problems_found: Iterable[Problem], positions: Mapping[str, Position], file: str = ""
 ) -> tuple[Problem, ...]:
-    """The same problems with the place of their key in `file`; a problem that has a place keeps it."""
+    """The same problems with the positions of their keys in `file`; a problem that has a position keeps it."""
     return tuple(problem if problem.line else _with_position(problem, positions, file) for problem in problems_found)
 
 
