@@ -56,10 +56,11 @@ def test_links_to_folders_are_followed(tmp_path: Path) -> None:
 def test_links_that_lead_nowhere_count_and_links_to_files_do_not(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    (tmp_path / "not-to-follow").symlink_to("x" * 300)
     (tmp_path / "file").write_text("")
     (tmp_path / "to-file").symlink_to(tmp_path / "file")
 
-    assert sorted(scan([tmp_path])) == ["dangling", "loop"]
+    assert sorted(scan([tmp_path])) == ["dangling", "loop", "not-to-follow"]
 
 
 def test_a_name_that_is_not_utf_8_is_shown_in_ascii(tmp_path: Path) -> None:
@@ -131,6 +132,7 @@ def test_versions_are_folders_named_by_positive_integers(tmp_path: Path) -> None
     (tmp_path / "7").write_text("a file")
     (tmp_path / "8").symlink_to(tmp_path / "8")
     (tmp_path / "9").symlink_to(tmp_path / "1")
+    (tmp_path / "notes").symlink_to("x" * 300)  # a link that cannot be followed
 
     assert version_numbers(tmp_path) == [1, 2, 9, 10]
 

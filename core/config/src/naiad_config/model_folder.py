@@ -12,7 +12,7 @@ from naiad_config.json import read_json
 from naiad_config.lexer import Position
 from naiad_config.model import ModelConfig, RepositoryAgent
 from naiad_config.parsed import Parsed
-from naiad_config.repository import read_regular, served_versions, version_numbers
+from naiad_config.repository import is_folder, read_regular, served_versions, version_numbers
 from naiad_config.text import read_text
 from naiad_config.validation import misnamed, problems, unexplained, with_positions
 
@@ -153,5 +153,5 @@ def _require_folder(directory: Path, name: str) -> None:
         str(directory).encode()
     except UnicodeEncodeError:
         raise InvalidArgumentError(f"the name of the model's folder is not UTF-8: '{name}'; rename it") from None
-    if not directory.is_dir():
-        raise InvalidArgumentError(f"model folder '{directory}' is a symbolic link that leads to no folder")
+    if not is_folder(directory):
+        raise InvalidArgumentError(f"model folder '{directory}' is not a folder, or a symbolic link that leads to none")

@@ -16,8 +16,9 @@ MAX_NAME_LENGTH = 255
 def scan(roots: Sequence[Path]) -> dict[str, list[Path]]:
     """The model folders by model name; a name that several repositories have comes with all its folders.
 
-    A symbolic link that leads nowhere counts as a folder, because it was meant as one; bytes of a name that are not
-    UTF-8 are shown with a backslash. Raises NotFoundError when a repository is no folder that can be read.
+    A symbolic link that leads nowhere, or where this process may not follow, counts as a folder: its own load says why
+    it fails. Bytes of a name that are not UTF-8 are shown with a backslash. Raises NotFoundError when a repository is no
+    folder that can be read.
     """
     folders: dict[str, list[Path]] = {}
     for root in roots:
@@ -37,7 +38,7 @@ def scan(roots: Sequence[Path]) -> dict[str, list[Path]]:
 
 def find(roots: Sequence[Path], name: str) -> list[Path]:
     """The folders of one model; none for a name that cannot be a folder's. A backslash is a letter like others here."""
-    return [root / name for root in roots if is_folder_name(name.replace("\\", "_")) and (root / name).is_dir()]
+    return [root / name for root in roots if is_folder_name(name.replace("\\", "_")) and is_folder(root / name)]
 
 
 def model_name(name: str) -> str:
@@ -63,10 +64,18 @@ def is_folder_name(name: str) -> bool:
     )
 
 
+def is_folder(path: Path) -> bool:
+    """Whether the path leads to a folder; not where this process may not follow a link."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def version_numbers(directory: Path) -> list[int]:
     """The versions in a model folder, ascending: folders named by a positive integer without leading zero."""
     try:
-        names = [path.name for path in directory.iterdir() if path.is_dir()]
+        names = [path.name for path in directory.iterdir() if is_folder(path)]
     except OSError:
         return []
     return sorted(int(name) for name in names if name.isascii() and name.isdigit() and name[0] != "0")
@@ -120,4 +129,7 @@ def _is_meant_as_folder(entry: os.DirEntry[str]) -> bool:
     if not entry.is_symlink():
         return entry.is_dir()
     path = Path(entry.path)
-    return path.is_dir() or not path.exists()
+    try:
+        return path.is_dir() or not path.exists()
+    except OSError:  # this process may not follow the link
+        return True

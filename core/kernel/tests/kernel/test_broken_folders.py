@@ -63,6 +63,10 @@ def with_config(content: bytes) -> Callable[[Path], None]:
     return write
 
 
+def a_link_that_cannot_be_followed(folder: Path) -> None:
+    folder.symlink_to("x" * 300)  # ENAMETOOLONG; EACCES, which root does not get, is handled alike
+
+
 def a_folder_for_a_configuration(folder: Path) -> None:
     (folder / "1").mkdir(parents=True)
     (folder / "config.pbtxt").mkdir()
@@ -108,8 +112,9 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
     "dangling version": (a_version_link_that_leads_nowhere, "it has no version folder"),
     "looping version": (a_version_link_to_itself, "it has no version folder"),
     "version not there": (nothing_asked_for_by_the_policy, "its version folders are [1]"),
-    "dangling": (a_link_that_leads_nowhere, "is a symbolic link that leads to no folder"),
-    "loop": (a_link_to_itself, "is a symbolic link that leads to no folder"),
+    "dangling": (a_link_that_leads_nowhere, "is not a folder, or a symbolic link that leads to none"),
+    "loop": (a_link_to_itself, "is not a folder, or a symbolic link that leads to none"),
+    "link that cannot be followed": (a_link_that_cannot_be_followed, "is not a folder, or a symbolic link"),
     "folder for a config": (a_folder_for_a_configuration, "config.pbtxt: cannot be read: "),
     "pipe for a config": (a_pipe_for_a_configuration, "config.pbtxt"),
     "device for a config": (a_device_for_a_configuration, "config.pbtxt"),
