@@ -237,6 +237,8 @@ async def test_an_empty_version_folder_and_markers_of_folders_are_taken(bucket: 
     bucket.put("m/1", b"")
     bucket.put("m/extra", b"")
     bucket.put("m/extra/file", b"x")
+    bucket.put("m/1/tokens", b"")
+    bucket.put("m/1/tokens/first/words.json", b"{}")
 
     async with serving(bucket) as server:
         assert await served(server)

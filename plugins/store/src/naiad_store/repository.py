@@ -171,7 +171,7 @@ class StoreRepository:
 
 def _without_markers(files: Mapping[str, StoredObject]) -> dict[str, StoredObject]:
     """The files without the empty objects that stand for folders; one for an empty version becomes a file in it."""
-    folders = {path.rpartition("/")[0] for path in files}
+    folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
     kept = {path: stored for path, stored in files.items() if stored.size or path not in folders}
     empty = [path for path, stored in kept.items() if not stored.size and path.isdigit()]
     return {f"{path}/.folder" if path in empty else path: stored for path, stored in kept.items()}
