@@ -153,6 +153,42 @@ def test_the_region_of_the_environment_has_precedence_over_that_of_a_profile(aws
     assert options_of(url, {"AWS_PROFILE": "work"})["region"] == "eu-north-1"
 
 
+def test_the_region_of_a_profile_counts_for_keys_of_the_environment_and_its_keys_do_not(aws: Path) -> None:
+    (aws / "config").write_text("[default]\nregion = eu-west-1\n")
+    (aws / "credentials").write_text("[default]\naws_access_key_id = key\naws_secret_access_key = secret\n")
+
+    options = options_of(StoreUrl.parse("s3://b/x"), {"AWS_ACCESS_KEY_ID": "own", "AWS_SECRET_ACCESS_KEY": "s"})
+
+    assert options == {"bucket": "b", "region": "eu-west-1"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "region"),
+    [
+        ({}, "eu-west-1"),
+        ({"region": "eu-north-1"}, "eu-north-1"),
+        ({"key_id": "key", "secret_key": "secret"}, "us-east-1"),
+    ],
+)
+def test_the_region_of_the_environment_counts_for_an_entry_without_keys_and_region(
+    tmp_path: Path, entry: dict[str, str], region: str
+) -> None:
+    (tmp_path / "credentials.json").write_text(json.dumps({"s3": {"": entry}}))
+    environment = {CREDENTIALS: str(tmp_path / "credentials.json"), "AWS_REGION": "eu-west-1"}
+
+    assert options_of(StoreUrl.parse("s3://b/x"), environment)["region"] == region
+
+
+@pytest.mark.parametrize("entries", [["s3://b"], [1], "s3", None])
+def test_entries_that_are_not_an_object_are_an_error(tmp_path: Path, entries: object) -> None:
+    (tmp_path / "credentials.json").write_text(json.dumps({"s3": entries}))
+
+    with pytest.raises(
+        InvalidArgumentError, match=r"'s3' in the credential file '.*credentials\.json' of .* is not an"
+    ):
+        options_of(StoreUrl.parse("s3://b/x"), {CREDENTIALS: str(tmp_path / "credentials.json")})
+
+
 @pytest.mark.parametrize(("profile", "in_config"), [("work", "profile work"), ("default", "default")])
 def test_keys_of_the_credentials_file_of_aws_have_precedence_over_those_of_its_config(
     aws: Path, profile: str, in_config: str

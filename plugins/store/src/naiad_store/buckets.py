@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("naiad")
 
 _MODIFIED = "modified "
-"""What stands before the time of an object's last change, its etag where the store lists none."""
+"""Prefix of the time of the last change, which stands in for the etag where a store lists none."""
 
 
 class BucketObjects:

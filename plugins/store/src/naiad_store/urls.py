@@ -74,12 +74,13 @@ def options_of(url: StoreUrl, environment: Mapping[str, str] = os.environ) -> di
     """The options of obstore's store for that URL: location, endpoint and credentials.
 
     Of a credential file the entry with the longest prefix of the URL counts. Without one these are the variables of the
-    environment. What neither gives obstore finds itself, also keys of S3 that an entry leaves out: in the environment,
-    and as roles of the machine, the pod or the workload. Raises InvalidArgumentError for a file or entry that is wrong.
+    environment. obstore looks for what is still missing, such as the keys that an entry leaves out: in its own
+    variables of the environment, then as the role of the machine, the pod or the workload. Raises InvalidArgumentError
+    for a file or entry that is wrong.
     """
     path = environment.get(CREDENTIALS, "")
     if path:
-        own = _of_entry(url, _entry(url, Path(path)))
+        own = _of_entry(url, _entry(url, Path(path)), environment)
     else:
         own = {"s3": _s3_environment, "gs": _gs_environment, "as": _as_environment}[url.scheme](environment)
     if ("access_key_id" in own) != ("secret_access_key" in own):
@@ -112,12 +113,17 @@ def _location(url: StoreUrl) -> dict[str, Any]:
 
 
 def _s3_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    has_keys = "AWS_ACCESS_KEY_ID" in environment
+    profile = environment.get("AWS_PROFILE", "")
+    options = _of_profile(profile or "default", required=bool(profile) and not has_keys)
+    if has_keys:  # of the profile the region alone counts then
+        options = {name: value for name, value in options.items() if name == "region"}
+    return {"region": "us-east-1"} | options | _region(environment)
+
+
+def _region(environment: Mapping[str, str]) -> dict[str, Any]:
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    options: dict[str, Any] = {"region": "us-east-1"}
-    if "AWS_ACCESS_KEY_ID" not in environment:
-        profile = environment.get("AWS_PROFILE", "")
-        options |= _of_profile(profile or "default", required=bool(profile))
-    return options | ({"region": region} if region else {})
+    return {"region": region} if region else {}
 
 
 def _gs_environment(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -140,6 +146,10 @@ def _entry(url: StoreUrl, path: Path) -> Any:
         entries = json.loads(path.read_text(encoding="utf-8")).get(url.scheme, {})
     except (OSError, ValueError, AttributeError) as error:
         raise InvalidArgumentError(f"the credential file '{path}' of {CREDENTIALS} cannot be read: {error}") from error
+    if not isinstance(entries, Mapping):
+        raise InvalidArgumentError(
+            f"'{url.scheme}' in the credential file '{path}' of {CREDENTIALS} is not an object with entries by prefix"
+        )
     matching = [prefix for prefix in entries if url.text.startswith(prefix)]
     if not matching:
         raise InvalidArgumentError(
@@ -149,7 +159,7 @@ def _entry(url: StoreUrl, path: Path) -> Any:
     return entries[max(matching, key=len)]
 
 
-def _of_entry(url: StoreUrl, entry: Any) -> dict[str, Any]:
+def _of_entry(url: StoreUrl, entry: Any, environment: Mapping[str, str]) -> dict[str, Any]:
     if url.scheme == "gs":
         return {"application_credentials": str(entry)} if entry else {}
     if not isinstance(entry, Mapping):
@@ -161,7 +171,9 @@ def _of_entry(url: StoreUrl, entry: Any) -> dict[str, Any]:
     options = {option: entry[name] for name, option in names.items() if entry.get(name)}
     if entry.get("profile"):
         options |= _of_profile(entry["profile"], required=True)
-    return {"region": "us-east-1"} | options | ({"region": entry["region"]} if entry.get("region") else {})
+    around = {} if "access_key_id" in options else _region(environment)  # where the keys come from the region does, too
+    own = {"region": entry["region"]} if entry.get("region") else {}
+    return {"region": "us-east-1"} | around | options | own
 
 
 def _of_profile(name: str, required: bool) -> dict[str, Any]:
