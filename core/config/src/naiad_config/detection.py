@@ -57,7 +57,7 @@ KNOWN_FORMATS = (
 """In the order of detection: the first file that is there decides."""
 
 _OF_TRITON_ALONE = frozenset({"dali", "fil", "tensorrtllm", "vllm"})
-"""Backends of Triton's images that Naiad has not: no name that is like theirs is meant."""
+"""Backends of Triton's images that Naiad does not have; no similar name is suggested for them."""
 
 
 def backend_of_platform(platform: str) -> str:
@@ -117,7 +117,7 @@ class BackendSearch:
 
     def _platform(self, chosen: BackendFormats) -> str:
         """The platform of the model file that is configured, else there; without one, the only one of the backend."""
-        present = [file for file in chosen.files if _alike(self.config.default_model_filename, file)]
+        present = [file for filename in self._configured_files() for file in chosen.files if _alike(filename, file)]
         present += filter(self._has, chosen.files)
         if present:
             return chosen.files[present[0]]
@@ -232,8 +232,11 @@ class BackendSearch:
 
     def _is_configured(self, known: KnownFormat) -> bool:
         """Whether the configuration names a model file of this format."""
-        filenames = (self.config.default_model_filename, *self.config.cc_model_filenames.values())
-        return any(_alike(filename, known.file) for filename in filenames)
+        return any(_alike(filename, known.file) for filename in self._configured_files())
+
+    def _configured_files(self) -> tuple[str, ...]:
+        """The model files that the configuration names, first that for all GPUs."""
+        return (self.config.default_model_filename, *self.config.cc_model_filenames.values())
 
     def _has(self, file: str) -> bool:
         return (self.version_directory / file).exists()

@@ -17,8 +17,8 @@ def scan(roots: Sequence[Path]) -> dict[str, list[Path]]:
     """The model folders by model name; a name that several repositories have comes with all its folders.
 
     A symbolic link that leads nowhere, or where this process may not follow, counts as a folder: its own load says why
-    it fails. Bytes of a name that are not UTF-8 are shown with a backslash. Raises NotFoundError when a repository is no
-    folder that can be read.
+    it fails. Bytes of a name that are not UTF-8 are shown with a backslash. Raises NotFoundError when a repository is
+    no folder that can be read.
     """
     folders: dict[str, list[Path]] = {}
     for root in roots:
