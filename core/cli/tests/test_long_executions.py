@@ -36,6 +36,15 @@ def test_an_execution_of_a_minute_is_logged_once(caplog: pytest.LogCaptureFixtur
     assert lines == ["instance 'a' of model 'fraud' version 2 has executed one batch for 64 s, in run (of a)"]
 
 
+def test_an_idle_instance_of_the_same_name_hides_no_execution(caplog: pytest.LogCaptureFixture) -> None:
+    version = Version()
+    version.instances = tuple(InstanceReport("a", "READY", busy_seconds=seconds) for seconds in (64.0, 0.0))
+
+    (line,) = lines_of(caplog, version)
+
+    assert line.startswith("instance 'a' of model 'fraud' version 2 has executed one batch for 64 s")
+
+
 def test_the_next_long_execution_is_logged_when_it_takes_twice_as_long(caplog: pytest.LogCaptureFixture) -> None:
     lines = lines_of(caplog, *(Version(a=seconds) for seconds in (60.0, 70.0, 0.0, 139.0, 141.0, 146.0)))
 

@@ -33,11 +33,11 @@ class LongExecutions:
 
     def check(self) -> None:
         """Look at all instances."""
-        busy = {
-            (version.name, version.version, instance.name, instance.gpu): instance.busy_seconds
-            for version in self._reports()
-            for instance in version.instances
-        }
+        busy: dict[_Key, float] = {}
+        for version in self._reports():
+            for instance in version.instances:  # a configuration may give several groups one name
+                key = (version.name, version.version, instance.name, instance.gpu)
+                busy[key] = max(busy.get(key, 0.0), instance.busy_seconds)
         self._logged = {key for key in self._logged if busy.get(key, 0.0) >= self._longest[key]}
         self._longest = {key: seconds for key, seconds in self._longest.items() if key in busy}
         for key, seconds in busy.items():
