@@ -96,6 +96,17 @@ def test_paths_of_the_temporary_repository_are_shown_as_those_of_the_user(tmp_pa
         assert files.in_words_of_user(f"{folder}/config.pbtxt: no") == f"{tmp_path}/fraud.py: no"
 
 
+def test_the_path_of_a_file_whose_name_begins_as_another_is_its_own(tmp_path: Path) -> None:
+    for name in ("add.py", "add2.py"):
+        (tmp_path / name).write_text("")
+
+    with files_of(tmp_path / "add.py", tmp_path / "add2.py") as files:
+        folder = f"{files.repositories[0]}/add2"
+
+        assert files.in_words_of_user(f"{folder}/1/add2.py:3: no") == f"{tmp_path}/add2.py:3: no"
+        assert files.in_words_of_user(f"{folder}/config.pbtxt: no") == f"{tmp_path}/add2.py: no"
+
+
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()

@@ -136,7 +136,7 @@ class ModelFiles:
             return text
         for model in self._linked:
             text = text.replace(f"{self._temporary.name}/{model.name}", str(model.path))
-        for file in self.files:
+        for file in sorted(self.files, key=lambda file: len(file.name), reverse=True):  # add2 before add
             folder = f"{self._temporary.name}/{file.name}"
             source = file.configuration if file.configuration.is_file() else file.path
             text = text.replace(f"{folder}/config.pbtxt", str(source)).replace(f"{folder}/1/", f"{file.path.parent}/")
