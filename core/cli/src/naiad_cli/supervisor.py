@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from time import monotonic
 
+from naiad.errors import describe_error
 from naiad_cli.stop_signals import stop_signals
 
 _logger = logging.getLogger("naiad")
@@ -29,13 +30,16 @@ class RestartPolicy:
     """Decides whether a server that ended is started again, and how long to wait before."""
 
     delay: float = 1.0
+    has_served: bool = False
 
     def next_delay(self, status: int, served: bool, lifetime: float) -> float | None:
-        """Seconds to wait, None when it is not started again: it stopped in order, or could not start.
+        """Seconds to wait, None when it is not started again: it stopped in order, or none of them could start.
 
-        `status` is negative after a signal. The delay doubles up to 30 s, and is 1 s again after a minute of life.
+        `status` is negative after a signal. A restart that fails after a server has served is tried again: the store
+        may be away for a moment, or the port not free yet. The delay doubles up to 30 s, and is 1 s again after a minute of life.
         """
-        if status == 0 or (status > 0 and not served):
+        self.has_served |= served
+        if status == 0 or (status > 0 and not self.has_served):
             return None
         if lifetime >= _STABLE_SECONDS:
             self.delay = 1.0
@@ -72,10 +76,16 @@ class Supervisor:
         """The exit status of one server process, and whether it came to serve."""
         reading, writing = os.pipe()
         environment = os.environ | {_VARIABLE: f"{os.getpid()}:{writing}"}
-        self._child = subprocess.Popen(  # noqa: S603 - our own command line once more
-            self._command, env=environment, pass_fds=(writing,), process_group=0
-        )
-        os.close(writing)
+        try:
+            self._child = subprocess.Popen(  # noqa: S603 - our own command line once more
+                self._command, env=environment, pass_fds=(writing,), process_group=0
+            )
+        except OSError as error:  # such as no memory for a process, soon after the server used all of it
+            _logger.error("the server's process cannot be started: %s", describe_error(error))
+            os.close(reading)
+            return 1, False
+        finally:
+            os.close(writing)
         if not self._signals.empty():  # it came before there was a child to pass it on to
             self._child.send_signal(signal.SIGTERM)
         status = self._child.wait()
