@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from naiad.errors import NaiadError
+from naiad.foreign_errors import logged
 from naiad.in_flight import Occupancy, Occupant
 from naiad.servables import ModelResolver, Servable
 from naiad_scheduler_ensemble.composition import EnsembleComposition
@@ -89,10 +90,9 @@ class BoundEnsemble:
         if len(self._admitted) > 1:
             return
         while self._admitted:
-            try:
+            with logged(f"beginning a step of ensemble '{self.name}' that waited for room", model=self.name):
                 self._admitted[0].admitted()
-            finally:
-                self._admitted.popleft()
+            self._admitted.popleft()
 
     def occupancy(self) -> Sequence[Occupancy]:
         """The room at each step that has any under way, where `max_inflight_requests` limits it."""

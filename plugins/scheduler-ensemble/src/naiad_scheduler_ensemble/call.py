@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Sequence
 from time import monotonic, monotonic_ns
 
@@ -12,7 +11,7 @@ from naiad.errors import (
     InvalidArgumentError,
     NaiadError,
 )
-from naiad.foreign_errors import describe_error, raise_interrupt
+from naiad.foreign_errors import describe_error, logged, raise_interrupt
 from naiad.in_flight import Occupant
 from naiad.server import Deliver, Outcome
 from naiad.types import Request, Response
@@ -37,11 +36,11 @@ class EnsembleCall:
         "_deliver",
         "_early",
         "_ensemble",
+        "_has_begun",
         "_held",
         "_holders",
         "_is_paused",
         "_is_unblocked",
-        "_ready",
         "_responses",
         "_run",
         "_running",
@@ -67,22 +66,20 @@ class EnsembleCall:
         self._holders: dict[int, int] = {}  # how many held steps wait behind each decoupled one
         self._is_paused = self._is_unblocked = False
         self._behind: Sequence[Occupant] = ()
-        self._early: list[Outcome] | None = []
-        self._ready: deque[Response] | None = None
+        self._has_begun = False
+        self._early: Outcome | None = None  # there before `begin` returns: no step was needed, so it is the only one
         self._responses = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
         """Submit the first steps. Raises what one of them is refused with; nothing is delivered before this returns."""
         self._follow(self._run.begin())
-        early, self._early = self._early, None
-        failure = next((outcome for outcome in early or () if isinstance(outcome, NaiadError)), None)
-        if failure is not None:
+        self._has_begun = True
+        if isinstance(self._early, NaiadError):
+            failure, self._early = self._early, None
             raise failure
-        if not early:
-            return
-        self._ready = deque(outcome for outcome in early if isinstance(outcome, Response))
-        self._ensemble.loop.call_soon(self._hand_out_ready)
+        if self._early is not None:
+            self._ensemble.loop.call_soon(self._hand_out_early)
 
     @property
     def is_waiting(self) -> bool:
@@ -109,7 +106,7 @@ class EnsembleCall:
 
     def cancel(self) -> None:
         """The caller went away: nothing more is delivered. Harmless when the request is over."""
-        self._ready = None
+        self._early = None
         if not self.over:
             self.over = True
             self._ensemble.counters.cancelled(self._since_arrival(), bool(self._running))
@@ -298,19 +295,22 @@ class EnsembleCall:
             self._leave()
         self._hand_out(response)
 
-    def _hand_out_ready(self) -> None:
-        """Deliver what was there before `begin` returned, unless the caller has left meanwhile."""
-        while self._ready:
-            self._deliver(self._ready.popleft())
-        self._ready = None
-
     def _hand_out(self, outcome: Outcome) -> None:
         self._responses += 1
-        if self._early is not None:
-            self._early.append(outcome)
-        elif self._ready is not None and isinstance(outcome, Response):
-            self._ready.append(outcome)
+        if self._has_begun:
+            self._deliver_guarded(outcome)
         else:
+            self._early = outcome
+
+    def _hand_out_early(self) -> None:
+        """Deliver what was there before `begin` returned, unless the caller has left meanwhile."""
+        early, self._early = self._early, None
+        if early is not None:
+            self._deliver_guarded(early)
+
+    def _deliver_guarded(self, outcome: Outcome) -> None:
+        """Deliver it; a receiver that raises must not hold up the requests that wait for the room of this one."""
+        with logged(f"delivering a response of ensemble '{self._ensemble.name}'", model=self._ensemble.name):
             self._deliver(outcome)
 
     def _since_arrival(self) -> int:
