@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from time import monotonic
 
-from naiad.errors import describe_error
 from naiad_cli.stop_signals import stop_signals
+from naiad_config.errors import describe_error
 
 _logger = logging.getLogger("naiad")
 
@@ -36,7 +36,8 @@ class RestartPolicy:
         """Seconds to wait, None when it is not started again: it stopped in order, or none of them could start.
 
         `status` is negative after a signal. A restart that fails after a server has served is tried again: the store
-        may be away for a moment, or the port not free yet. The delay doubles up to 30 s, and is 1 s again after a minute of life.
+        may be away for a moment, or the port not free yet. The delay doubles up to 30 s, and is 1 s again after a
+        minute of life.
         """
         self.has_served |= served
         if status == 0 or (status > 0 and not self.has_served):
