@@ -112,12 +112,16 @@ def test_the_variable_for_traces_is_the_whole_url() -> None:
 
 @pytest.mark.parametrize(
     ("variable", "text"),
-    [("OTEL_EXPORTER_OTLP_ENDPOINT", "dns:///collector:4317"), ("OTEL_BSP_SCHEDULE_DELAY", "5s")],
+    [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "dns:///collector:4317"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "dns:///collector:4317"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "5s"),
+    ],
 )
 def test_a_bad_variable_of_opentelemetry_is_a_mistake_in_its_mode_alone(variable: str, text: str) -> None:
     assert read(environment={variable: text}) == TraceOptions()
 
-    with pytest.raises(UsageError, match=text):
+    with pytest.raises(UsageError, match=f"^the variable {variable}.*{text}"):
         read("mode=opentelemetry", environment={variable: text})
 
 

@@ -27,6 +27,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 _LEVEL_WORDS = {"true": LEVELS[0], "on": LEVELS[0], "min": LEVELS[0], "max": LEVELS[0], "false": OFF}
 """Other names for levels on the command line; MIN and MAX are those of Triton's older options."""
 _PROTOCOL = "http/protobuf"
+_PATH = "/v1/traces"
 _REPEATED = ("level", "resource")
 _REPLACED = {
     "trace-file": ("triton", "file"),
@@ -104,7 +105,7 @@ def read_options(settings: Mapping[str, Any], environment: Mapping[str, str]) ->
             mode=mode,
             selection=_selection(texts_by_key),
             file=texts_by_key.get(("triton", "file"), [""])[0],
-            url=_whole_url(texts_by_key.get(("opentelemetry", "url"), [_url(environment)])[0]),
+            url=_url(texts_by_key, environment),
             resource=resource,
             bsp_max_queue_size=_batching(texts_by_key, environment, "bsp_max_queue_size", 2048),
             bsp_schedule_delay=_batching(texts_by_key, environment, "bsp_schedule_delay", 5000),
@@ -181,11 +182,18 @@ def _batching(
         raise UsageError(f"the variable {variable} of the environment: {error}") from error
 
 
-def _url(environment: Mapping[str, str]) -> str:
+def _url(texts_by_key: Mapping[tuple[str, str], Sequence[str]], environment: Mapping[str, str]) -> str:
     """https://opentelemetry.io/docs/specs/otel/protocol/exporter/: one variable is the whole URL, one its base."""
-    base = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
-    whole = environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
-    return whole or (f"{base.rstrip('/')}/v1/traces" if base else TraceOptions().url)
+    default = TraceOptions().url
+    text = texts_by_key.get(("opentelemetry", "url"))
+    if text:
+        return _whole_url(f"--trace-config opentelemetry,url={text[0]}", text[0], default)
+    for variable, path in (("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", ""), ("OTEL_EXPORTER_OTLP_ENDPOINT", _PATH)):
+        value = environment.get(variable)
+        if value:
+            source = f"the variable {variable}={value} of the environment"
+            return _whole_url(source, value, default.removesuffix(path)).rstrip("/" if path else "") + path
+    return default
 
 
 def _warn_of_protocol(options: TraceOptions, environment: Mapping[str, str]) -> None:
@@ -202,8 +210,8 @@ def _warn_of_protocol(options: TraceOptions, environment: Mapping[str, str]) -> 
         )
 
 
-def _whole_url(text: str) -> str:
-    """The URL, which need not say `http://`. Raises UsageError for one that can be no collector's."""
+def _whole_url(source: str, text: str, example: str) -> str:
+    """The URL of that source, which need not say `http://`. Raises UsageError for one that can be no collector's."""
     url = text if "://" in text else f"http://{text}"
     try:
         parts = urlsplit(url)
@@ -211,10 +219,7 @@ def _whole_url(text: str) -> str:
     except ValueError:
         is_sound = False
     if not is_sound:
-        raise UsageError(
-            f"--trace-config opentelemetry,url={text}: traces cannot be exported there; "
-            f"it must look like {TraceOptions().url}"
-        )
+        raise UsageError(f"{source}: traces cannot be exported there; it must look like {example}")
     return url
 
 
