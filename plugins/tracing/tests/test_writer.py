@@ -11,7 +11,7 @@ from naiad.errors import InvalidArgumentError
 from naiad_tracing import writer as module
 from naiad_tracing.array_file import ArrayFile
 from naiad_tracing.trace_records import Timestamp, TraceRecord
-from naiad_tracing.writer import Stream, TraceWriter
+from naiad_tracing.writer import Family, Stream, TraceWriter
 
 
 def record(number: int) -> TraceRecord:
@@ -29,7 +29,7 @@ def test_all_traces_go_into_one_file_without_a_frequency(tmp_path: Path) -> None
     stream = Stream(0)
 
     for number in (1, 2, 3):
-        writer.put(stream, [record(number)])
+        writer.put(stream, [record(number)], Family())
     ended = writer.close(10)
 
     assert (ended, ids(tmp_path / "t.json")) == (True, [1, 2, 3])
@@ -40,9 +40,9 @@ def test_a_frequency_is_how_many_traces_a_numbered_file_takes(tmp_path: Path) ->
     writer.open()
     stream = Stream(2)
 
-    writer.put(stream, [record(1), record(2)])  # one trace and one that it caused
+    writer.put(stream, [record(1), record(2)], Family())  # one trace and one that it caused
     for number in (3, 4):
-        writer.put(stream, [record(number)])
+        writer.put(stream, [record(number)], Family())
     writer.close(10)
 
     assert ids(tmp_path / "t.json.0") == [1, 2, 3]
@@ -56,7 +56,7 @@ def test_streams_never_share_a_numbered_file(tmp_path: Path) -> None:
     one, other = Stream(2), Stream(3)
 
     for number, stream in enumerate((one, other, other, one, other), start=1):
-        writer.put(stream, [record(number)])
+        writer.put(stream, [record(number)], Family())
     writer.close(10)
 
     assert (ids(tmp_path / "t.json.0"), ids(tmp_path / "t.json.1")) == ([1, 4], [2, 3, 5])
@@ -87,7 +87,7 @@ def test_a_full_disk_loses_traces_and_says_so_once(
 
     for full, number in ((True, 1), (True, 2), (False, 3)):
         FailingFile.full = full
-        writer._write_all([module._Parcel(Stream(0), [record(number)], 0)])
+        writer._write_all([module._Parcel(Stream(0), [record(number)], 0, Family())])
     writer.close(10)
 
     recorded = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
@@ -101,7 +101,7 @@ def test_what_waits_to_be_written_is_bounded(tmp_path: Path, caplog: pytest.LogC
     before_it_runs = Stream(0)
 
     for number in (1, 2, 3, 4):
-        writer.put(before_it_runs, [record(number)])
+        writer.put(before_it_runs, [record(number)], Family())
     writer.open()
     writer.close(10)
 
@@ -113,7 +113,7 @@ def test_a_single_trace_may_be_larger_than_the_bound(tmp_path: Path) -> None:
     writer = TraceWriter(str(tmp_path / "t.json"), most_bytes=1)
     writer.open()
 
-    writer.put(Stream(0), [record(1)])
+    writer.put(Stream(0), [record(1)], Family())
     writer.close(10)
 
     assert ids(tmp_path / "t.json") == [1]
@@ -130,7 +130,7 @@ def test_a_disk_that_hangs_is_not_waited_for_longer_than_asked(tmp_path: Path, m
     monkeypatch.setattr(module, "ArrayFile", HangingFile)
     writer = TraceWriter(str(tmp_path / "t.json"))
     writer.open()
-    writer.put(Stream(0), [record(1)])
+    writer.put(Stream(0), [record(1)], Family())
 
     ended = writer.close(0.01)
 

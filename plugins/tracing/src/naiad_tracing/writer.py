@@ -41,7 +41,7 @@ class _Parcel:
     stream: Stream
     records: Sequence[TraceRecord]
     byte_size: int
-    family: Family | None = None
+    family: Family
 
 
 class TraceWriter:
@@ -74,7 +74,7 @@ class TraceWriter:
             ) from error
         self._thread.start()
 
-    def put(self, stream: Stream, records: Sequence[TraceRecord], family: Family | None = None) -> None:
+    def put(self, stream: Stream, records: Sequence[TraceRecord], family: Family) -> None:
         """Write a trace and those it caused, which belong in one file, as all do that are put with the same `family`.
 
         Never waits; for any thread.
@@ -127,7 +127,7 @@ class TraceWriter:
             _logger.warning("%d traces are lost: %s cannot be written as fast as they come", lost, self._path)
 
     def _write_numbered(self, parcel: _Parcel) -> None:
-        stream, family = parcel.stream, parcel.family or Family()
+        stream, family = parcel.stream, parcel.family
         if family.file is not None:
             self._append(family.file, [parcel])
             return
