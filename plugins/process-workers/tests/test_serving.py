@@ -239,6 +239,56 @@ def test_what_ends_the_process_fails_what_it_held_and_it_is_replaced(
     isolated.check_replaced()
 
 
+OPEN_ALL_FILES = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+held = []
+try:
+    while True:
+        held.append(open("/dev/null"))
+except OSError:
+    pass
+"""
+
+
+def test_a_process_that_can_receive_no_descriptor_ends_with_the_advice(isolated: IsolatedCode) -> None:
+    isolated.run(OPEN_ALL_FILES)
+
+    with pytest.raises(WorkerDiedError, match="as many files open as it may; raise ulimit -n"):
+        isolated.run("", np.ones(5000))
+
+    isolated.check_replaced()
+
+
+def test_a_process_that_can_start_no_thread_ends_with_that_reason(
+    write: Write, served: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = write(
+        "m",
+        """
+        import threading
+        import triton_python_backend_utils as pb_utils
+
+        def refuse(self):
+            raise RuntimeError("can't start new thread")
+
+        class TritonPythonModel:
+            def initialize(self, args):
+                threading.Thread.start = refuse
+
+            def is_ready(self):
+                return True
+
+            def execute(self, requests):
+                return []
+        """,
+    )
+
+    with served(model) as client:
+        client.call(lambda server: server.model_ready("m", 0))
+        until(lambda: "ended: RuntimeError: can't start new thread" in caplog.text)
+
+
 FORK_AND_END = """
 import ctypes
 libc = ctypes.CDLL(None)

@@ -30,7 +30,7 @@ from naiad_kit.own_process import enter_own_process
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import ARENA, Connection
 from naiad_process_workers.executor import Executions, Executor
-from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
+from naiad_process_workers.frames import Frame, LinkClosedError
 from naiad_process_workers.messages import ENDED_BY_MODEL, LINK_LOST, Kind
 from naiad_process_workers.priority import LoadPriority, is_large, lower_for_good
 from naiad_process_workers.remote_errors import put_failure
@@ -86,9 +86,9 @@ class Runtime:
                         return
                     else:
                         executor.take(frame)
-        except (LinkClosedError, LinkBrokenError):
+        except LinkClosedError:
             os._exit(LINK_LOST)
-        except BaseException as error:  # noqa: BLE001 - a model that wants to end the process does
+        except BaseException as error:  # noqa: BLE001 - a model may raise SystemExit, and the link may be broken
             _die(executor.work, error)
 
     def _serve_attached(self, index: int, executor: Executor) -> None:
@@ -166,8 +166,10 @@ class Runtime:
             while True:
                 for frame in self._control.receive():
                     self._hear(frame)
-        except BaseException:  # noqa: BLE001 - the server has ended, or nothing can be read from it any more
+        except LinkClosedError:
             os._exit(LINK_LOST)
+        except BaseException as error:  # noqa: BLE001 - no descriptor or no thread is to be had, for example
+            _die(self._main.work, error)
 
     def _hear(self, frame: Frame) -> None:
         decoder = Decoder(frame.body, self._memory.read)
@@ -229,9 +231,9 @@ def _die(work: Connection, error: BaseException) -> NoReturn:
     code = ENDED_BY_MODEL
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
-    encoder = Encoder(work)
-    put_failure(encoder, error)
-    with suppress(LinkClosedError):
+    with suppress(Exception):  # the link is closed, or memory has run out
+        encoder = Encoder(work)
+        put_failure(encoder, error)
         work.send(Kind.DYING, 0, encoder.body())
     _exit(code)
 
