@@ -98,6 +98,23 @@ def test_a_block_is_free_when_the_answer_with_it_was_read(links: Links) -> None:
     assert not arena.blocks
 
 
+def test_an_input_that_a_model_passes_to_another_version_of_itself_is_copied() -> None:
+    caller, called = Links(), Links()
+    called.work.memory.bodies = caller.bodies  # which the versions of a model share
+    try:
+        send(caller.work, body(caller.bodies, LARGE_BLOCK))
+        array = received(caller.process_work)
+        send(caller.process_control, array)
+        send(called.work, received(caller.control))
+
+        received(called.process_work)[:] = 9
+
+        assert array.tolist() == [7] * LARGE_BLOCK
+    finally:
+        caller.close()
+        called.close()
+
+
 def test_large_blocks_are_given_back_once_for_all_that_are_free_by_then() -> None:
     given_back = []
 

@@ -176,6 +176,8 @@ class Connection:
         bodies = self.memory.bodies
         if bodies is None:
             return shared_block(array)
+        if not array.flags.writeable:  # another process may read it, and this one could write to it
+            return None
         location = bodies.locate(array)
         if location is None:
             return None
