@@ -409,7 +409,9 @@ def test_an_execution_that_takes_too_long_is_ended(write: Write, served: Serve) 
 
 
 @pytest.mark.parametrize("isolation", ["process", "model"])
-def test_a_warm_up_that_takes_too_long_is_ended(write: Write, served: Serve, isolation: str) -> None:
+def test_a_warm_up_that_takes_too_long_is_ended(
+    write: Write, served: Serve, isolation: str, caplog: pytest.LogCaptureFixture
+) -> None:
     config = """
         model_warmup {
           name: "zeros" batch_size: 1 inputs { key: "X" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }
@@ -421,6 +423,8 @@ def test_a_warm_up_that_takes_too_long_is_ended(write: Write, served: Serve, iso
 
     with pytest.raises(NaiadError, match=r"longer than 0\.3 s \(execution_timeout\)"), served(model):
         pass
+
+    assert "Traceback" not in caplog.text
 
 
 def test_a_start_that_takes_too_long_is_ended(write: Write, served: Serve) -> None:

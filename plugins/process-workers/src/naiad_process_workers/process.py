@@ -137,7 +137,7 @@ class ModelProcess:
 
     def detach(self, work: Connection) -> None:
         """Let the instance of a further work link close, and wait for that."""
-        with suppress(LinkClosedError, LinkBrokenError, TimeoutError):
+        with suppress(LinkClosedError, LinkBrokenError, OSError):  # a timeout, or its warm-up has ended the process
             self._finish(work)
         self._links.remove(work.socket)
         work.close()

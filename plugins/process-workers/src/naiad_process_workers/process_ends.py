@@ -71,7 +71,7 @@ class ProcessEnds:
                     pid, links = self._watched.pop(descriptor)
                     poll.unregister(descriptor)  # closing is not enough: a fork of the server may have it open, too
                     os.close(descriptor)
-                for link in links:
+                for link in list(links):  # an instance may be closed meanwhile
                     with suppress(OSError):  # it is closed
                         link.shutdown(socket.SHUT_RDWR)
                 if _signal_group(pid, signal.SIGTERM):
