@@ -296,7 +296,7 @@ def test_what_a_reply_has_taken_is_given_back_when_it_cannot_be_sent() -> None:
     large = np.zeros(100_000, np.float32)
     with connected() as (here, there):
         for _ in range(20):
-            with pytest.raises(UnicodeEncodeError):
+            with pytest.raises(ModelFailedError, match="UnicodeEncodeError"):
                 put_reply(Encoder(here), Reply({"y": large, "z": np.array(["\udc80"], object)}))
             with pytest.raises(ModelFailedError, match="parameter"):
                 put_reply(Encoder(here), Reply({"y": large}, {"n": 2**64}))
@@ -306,12 +306,29 @@ def test_what_a_reply_has_taken_is_given_back_when_it_cannot_be_sent() -> None:
         assert here.memory.own.size == SMALLEST_ARENA
 
 
+class NoText:
+    """It cannot be made a string."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(Reply({"y": np.zeros(3000)}, {"n": 2**64}), id="a parameter"),
+        pytest.param(Reply({"y": np.array(["\ud800"], object)}), id="a lone surrogate"),
+        pytest.param(Reply({"y": [[1], [2, 3]]}), id="lists of several lengths"),  # type: ignore[dict-item]
+        pytest.param(Reply({"y": np.array([NoText()], object)}), id="an object without text"),
+        pytest.param(7, id="no reply"),
+    ],
+)
 @pytest.mark.parametrize("size", [2, 3000])
-def test_replies_around_one_that_cannot_be_sent_come_out_as_they_went_in(size: int) -> None:
+def test_replies_around_one_that_cannot_be_sent_come_out_as_they_went_in(size: int, bad: Any) -> None:
     batch = Batch([Request("m", {})] * 5, [1] * 5)
     arrays = [np.full((1, size), index, np.float32) for index in range(5)]
     answer: list[Any] = [Reply({"y": array}) for array in arrays]
-    answer[2] = Reply({"y": arrays[2]}, {"n": 2**64})
+    answer[2] = bad
     with connected() as (here, there):
         encoder = Encoder(here)
         put_answer(encoder, answer, batch)

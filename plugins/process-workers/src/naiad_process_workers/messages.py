@@ -14,7 +14,7 @@ from naiad.errors import ModelFailedError, NaiadError
 from naiad.foreign_errors import describe_error
 from naiad.types import Request, Response
 from naiad_process_workers.codec import Decoder, Encoder
-from naiad_process_workers.frames import LinkBrokenError
+from naiad_process_workers.frames import LinkBrokenError, LinkClosedError
 from naiad_process_workers.groups import Label
 from naiad_process_workers.remote_errors import error_in, put_error
 from naiad_process_workers.remote_trace import RemoteTrace, trace_value
@@ -323,5 +323,7 @@ def response_in(decoder: Decoder) -> Response:
 def _put_outputs(encoder: Encoder, label: Label, outputs: Mapping[str, Any]) -> None:
     try:
         encoder.outputs(label, outputs)
-    except NaiadError as error:
-        raise ModelFailedError(f"an answer cannot be sent: {error}") from error
+    except (LinkClosedError, OSError, MemoryError):
+        raise
+    except Exception as error:  # an array of objects may be anything
+        raise ModelFailedError(f"an answer cannot be sent: {describe_error(error)}") from error
