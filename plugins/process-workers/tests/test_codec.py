@@ -17,6 +17,7 @@ from naiad_process_workers.frames import LinkBrokenError
 from naiad_process_workers.messages import (
     answer_in,
     batch_in,
+    encoded_answer,
     put_answer,
     put_batch,
     put_reply,
@@ -330,9 +331,7 @@ def test_replies_around_one_that_cannot_be_sent_come_out_as_they_went_in(size: i
     answer: list[Any] = [Reply({"y": array}) for array in arrays]
     answer[2] = bad
     with connected() as (here, there):
-        encoder = Encoder(here)
-        put_answer(encoder, answer, batch)
-        here.send(40, 0, encoder.body())
+        here.send(40, 0, encoded_answer(here, answer, batch).body())
         (frame,) = there.receive()
         replies = answer_in(Decoder(frame.body, there.memory.read), batch)
 

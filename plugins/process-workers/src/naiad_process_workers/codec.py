@@ -9,7 +9,7 @@ larger one in a block of an arena.
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -40,41 +40,38 @@ _NUMBER = struct.Struct("<Q8x")
 _ONE = _NUMBER.pack(1)
 
 
-class Mark(NamedTuple):
-    """What an encoder has written: parts, blocks, kept arrays, bytes of strings, and the latest group of rows."""
+class TakenBlocks:
+    """The blocks that a message has taken in arenas, by arena, offset and size; those that are not sent go back."""
 
-    parts: int
-    blocks: int
-    kept: Sequence[np.ndarray]
-    string_bytes: int
-    form: Form | None
-    row_end: int
-    rows: int
-    count_at: int
+    __slots__ = ("_connection", "blocks")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.blocks: list[tuple[int, int, int]] = []
+
+    def __del__(self) -> None:
+        if self.blocks:
+            self._connection.unused(self.blocks)
 
 
 class Encoder:
     """Makes the body of one message for a connection; `string_bytes` are those of strings in it.
 
-    `kept` are arrays that must live until the body is sent. What the message has taken in arenas is given back if there
-    is no body, as when what is to be written raises an error.
+    `kept` are arrays that must live until the body is sent. An encoder that is dropped before `body` was called,
+    because writing raised an error, gives its blocks back.
     """
 
-    __slots__ = ("_blocks", "_connection", "_count_at", "_form", "_parts", "_row_end", "_rows", "kept", "string_bytes")
+    __slots__ = ("_connection", "_count_at", "_form", "_parts", "_row_end", "_rows", "_taken", "kept", "string_bytes")
 
     def __init__(self, connection: Connection) -> None:
         self.string_bytes = 0
         self.kept: Sequence[np.ndarray] = ()
         self._connection = connection
         self._parts: list[bytes] = []
-        self._blocks: list[tuple[int, int, int]] = []  # arena, offset and size
+        self._taken: TakenBlocks | None = None
         self._row_end = -1  # the end of the latest row, if another of its form may follow there
         self._rows = self._count_at = 0
         self._form: Form | None = None
-
-    def __del__(self) -> None:
-        if self._blocks:
-            self._connection.unused(self._blocks)
 
     def numbers(self, form: struct.Struct, *values: Any) -> None:
         """Numbers of a form that fills items."""
@@ -113,21 +110,10 @@ class Encoder:
     def body(self) -> bytes:
         """The whole body."""
         self._count_rows()
-        self._blocks = []
-        return b"".join(self._parts)
-
-    def mark(self) -> "Mark":
-        """What is written so far."""
-        rows = self._form, self._row_end, self._rows, self._count_at
-        return Mark(len(self._parts), len(self._blocks), self.kept, self.string_bytes, *rows)
-
-    def rewind(self, mark: "Mark") -> None:
-        """Drop what was written after that mark."""
-        if len(self._blocks) > mark.blocks:
-            self._connection.unused(self._blocks[mark.blocks :])
-        del self._parts[mark.parts :], self._blocks[mark.blocks :]
-        self.kept, self.string_bytes = mark.kept, mark.string_bytes
-        self._form, self._row_end, self._rows, self._count_at = mark.form, mark.row_end, mark.rows, mark.count_at
+        body = b"".join(self._parts)
+        if self._taken is not None:
+            self._taken.blocks = []
+        return body
 
     def _count_rows(self) -> None:
         """Write how many rows the latest group has, if there are several."""
@@ -175,7 +161,7 @@ class Encoder:
             if location is not None:
                 self.kept = (*self.kept, array)
                 if self._connection.memory.bodies is not None:
-                    self._blocks.append((*location, array.nbytes))
+                    self._take(*location, array.nbytes)
                 self._parts.append(_LOCATION.pack(*location, array.nbytes))
                 return
         target = self._block(array.nbytes)
@@ -195,9 +181,14 @@ class Encoder:
         """The bytes of a new block, whose location is written."""
         connection = self._connection
         arena, offset = connection.memory.own.allocate(size, connection, connection.announce)
-        self._blocks.append((arena.number, offset, size))
+        self._take(arena.number, offset, size)
         self._parts.append(_LOCATION.pack(arena.number, offset, size))
         return arena.bytes[offset : offset + size]
+
+    def _take(self, arena: int, offset: int, size: int) -> None:
+        if self._taken is None:
+            self._taken = TakenBlocks(self._connection)
+        self._taken.blocks.append((arena, offset, size))
 
 
 class Decoder:

@@ -21,7 +21,7 @@ from naiad_kit.sequences import SequenceEndReason, notify_end
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, Memory
 from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
-from naiad_process_workers.messages import MANY_STRINGS, Kind, batch_in, put_answer
+from naiad_process_workers.messages import MANY_STRINGS, Kind, batch_in, encoded_answer
 from naiad_process_workers.remote_errors import put_failure
 from naiad_process_workers.remote_senders import RemoteSender, SenderState
 
@@ -189,8 +189,7 @@ class Executor:
         try:
             if not batch.infer_done_ns:
                 batch.infer_done_ns = monotonic_ns()
-            encoder = Encoder(self.work)
-            put_answer(encoder, answer, batch)
+            encoder = encoded_answer(self.work, answer, batch)
             self._executions.end(number, batch.streams)
             kind = Kind.ANSWER if encoder.string_bytes < MANY_STRINGS else Kind.STRINGS
             return kind, number, encoder.body(), encoder.kept

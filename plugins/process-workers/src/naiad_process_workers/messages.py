@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from naiad.errors import ModelFailedError, NaiadError
 from naiad.foreign_errors import describe_error
 from naiad.types import Request, Response
 from naiad_process_workers.codec import Decoder, Encoder
+from naiad_process_workers.connection import Connection
 from naiad_process_workers.frames import LinkBrokenError, LinkClosedError
 from naiad_process_workers.groups import Label
 from naiad_process_workers.remote_errors import error_in, put_error
@@ -205,35 +206,54 @@ def _read_extras(decoder: Decoder, request: Request) -> None:
         setattr(request, name, value)
 
 
+def encoded_answer(connection: Connection, answer: Answer, batch: Batch) -> Encoder:
+    """An encoder with the answer to a batch. In place of a reply that cannot be sent, its error is written.
+
+    Raises NaiadError for what is not an answer.
+    """
+    encoder = Encoder(connection)
+    try:
+        put_answer(encoder, answer, batch)
+    except NaiadError:
+        encoder = Encoder(connection)
+        put_answer(encoder, _sendable(connection, answer), batch)
+    return encoder
+
+
+def _sendable(connection: Connection, answer: Answer) -> Answer:
+    """The answer, with the errors of those replies that cannot be sent."""
+    if not _is_list(answer):
+        return answer
+    return [_reply_or_error(connection, each) for each in answer]
+
+
+def _reply_or_error(connection: Connection, reply: Any) -> Any:
+    try:
+        put_reply(Encoder(connection), reply)
+    except NaiadError as error:
+        return error
+    return reply
+
+
 def put_answer(encoder: Encoder, answer: Answer, batch: Batch) -> None:
-    """Write the answer to a batch. Raises NaiadError for what is no answer; a reply that cannot be sent becomes one."""
+    """Write the answer to a batch. Raises NaiadError for what is not an answer, or cannot be sent."""
     if not isinstance(answer, list) and isinstance(answer, Mapping):  # the usual kind first: an abstract class costs
         encoder.numbers(_ANSWER, batch.input_done_ns, batch.infer_done_ns, 0, True)
         _put_outputs(encoder, _REPLY, answer)
         return
-    if not isinstance(answer, list) and (not isinstance(answer, Sequence) or isinstance(answer, str | bytes)):
+    if not _is_list(answer):
         raise ModelFailedError(
             f"a batch of {len(batch.requests)} requests was answered with {type(answer).__name__}; it must return one "
             "array per output, or one reply for each request"
         )
     encoder.numbers(_ANSWER, batch.input_done_ns, batch.infer_done_ns, len(answer), False)
-    start = encoder.mark()
-    try:
-        for each in answer:
-            put_reply(encoder, each)
-    except NaiadError:  # begin again, with a mark for each: they take half as long as small replies
-        encoder.rewind(start)
-        for each in answer:
-            _put_reply_or_error(encoder, each)
+    for each in answer:
+        put_reply(encoder, each)
 
 
-def _put_reply_or_error(encoder: Encoder, reply: Any) -> None:
-    mark = encoder.mark()
-    try:
-        put_reply(encoder, reply)
-    except NaiadError as error:
-        encoder.rewind(mark)
-        put_reply(encoder, error)
+def _is_list(answer: Any) -> TypeGuard[Sequence[Any]]:
+    """Whether it may have a reply for each request."""
+    return isinstance(answer, list) or (isinstance(answer, Sequence) and not isinstance(answer, str | bytes))
 
 
 def answer_in(decoder: Decoder, batch: Batch) -> Answer:
