@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,6 +13,10 @@ import pytest
 
 from naiad.errors import ModelFailedError, NaiadError
 from naiad.metrics import Metrics
+from naiad.types import Response
+from naiad_process_workers import services
+from naiad_process_workers.codec import Encoder
+from naiad_process_workers.messages import put_response
 from naiad_process_workers.remote_services import RemoteResponses
 from naiad_testing import Client
 
@@ -282,6 +287,23 @@ def test_a_call_whose_response_the_server_cannot_send_fails(
                 client["m"].infer(X=ONE)
 
         assert client["m"].infer(X=ONE)["Y"].tolist() == [20] * 5000
+
+
+@pytest.mark.parametrize(("size", "on_thread"), [(4, False), (2_000_000, True)])
+def test_a_large_response_to_a_call_is_copied_on_a_thread(
+    write: Write, served: Serve, monkeypatch: pytest.MonkeyPatch, size: int, on_thread: bool
+) -> None:
+    def noted(encoder: Encoder, response: Response) -> None:
+        threads.append(threading.current_thread().name)
+        put_response(encoder, response)
+
+    threads: list[str] = []
+    monkeypatch.setattr(services, "put_response", noted)
+
+    with served(write("m", CALLER), write("other", isolation="thread")) as client:
+        assert client["m"].infer(X=np.ones(size, np.float32))["Y"].tolist() == [20] * size
+
+    assert [name == "naiad-model-control" for name in threads] == [on_thread]
 
 
 def test_a_model_reads_the_stream_of_another(write: Write, served: Serve) -> None:

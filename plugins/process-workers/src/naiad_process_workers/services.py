@@ -3,7 +3,7 @@
 import logging
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
@@ -21,8 +21,12 @@ from naiad_process_workers.frames import Frame, LinkBrokenError, LinkClosedError
 from naiad_process_workers.messages import Kind, put_response, request_in
 from naiad_process_workers.remote_errors import put_error
 from naiad_process_workers.remote_trace import RemoteTrace
+from naiad_tensors.tensors import Tensor
 
 _logger = logging.getLogger("naiad.model")
+
+MOST_BYTES_ON_LOOP = 4 << 20
+"""More bytes of tensors, which take more than a millisecond, are copied on a thread."""
 
 RequestsOf = Callable[[int], Sequence[Request]]
 """The requests of an execution, by its number."""
@@ -123,9 +127,7 @@ class ControlLink:
                 self._ask_model(number, name, self._calls_for(*arguments), request)
             elif name in ("ready", "load", "unload"):
                 work = lambda: getattr(models_of(self._context), name)(*arguments)  # noqa: E731 - it is short
-                threading.Thread(
-                    target=self._reply_with, args=(number, work), name="naiad-model-control", daemon=True
-                ).start()
+                self._on_thread(self._reply_with, number, work)
             elif name == "next":
                 self._reply_later(number, self._objects[arguments[0]].begin_next())
             else:
@@ -183,6 +185,9 @@ class ControlLink:
             self._objects[self._count] = kept
             return self._count
 
+    def _on_thread(self, work: Callable[..., None], *arguments: Any) -> None:
+        threading.Thread(target=work, args=arguments, name="naiad-model-control", daemon=True).start()
+
     def _reply_with(self, number: int, work: Callable[[], Any]) -> None:
         try:
             result = work()
@@ -195,7 +200,11 @@ class ControlLink:
             if done.cancelled():
                 return
             error = done.exception()
-            self._reply(number, done.result() if error is None else error)
+            result = done.result() if error is None else error
+            if isinstance(result, Response) and cost_of(result.outputs.values()) > MOST_BYTES_ON_LOOP:
+                self._on_thread(self._reply, number, result)
+            else:
+                self._reply(number, result)
 
         future.add_done_callback(reply)
 
@@ -256,6 +265,16 @@ class ControlLink:
             with suppress(Exception):
                 each.close()
         self._objects.clear()
+
+
+def cost_of(tensors: Iterable[Tensor]) -> int:
+    """Their bytes; a string takes as long to copy as 512."""
+    size = 0
+    for tensor in tensors:
+        size += getattr(tensor.payload, "nbytes", 0)
+        if tensor.datatype == "BYTES":
+            size += 512 * getattr(tensor.payload, "size", 0)
+    return size
 
 
 def _log(name: str, level: int, message: str, where: Sequence[Any], trace: str, extra: dict[str, str]) -> None:

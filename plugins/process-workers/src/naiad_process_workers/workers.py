@@ -27,12 +27,10 @@ from naiad_process_workers.frames import Frame, LinkClosedError, broken
 from naiad_process_workers.instance import ProcessInstance
 from naiad_process_workers.large_blocks import LargeBlocks
 from naiad_process_workers.messages import Kind
+from naiad_process_workers.services import MOST_BYTES_ON_LOOP, cost_of
 from naiad_tensors.laid_out import LaidOutInputs
 
 _logger = logging.getLogger("naiad.model")
-
-_MOST_BYTES_ON_LOOP = 4 << 20
-"""The tensors of a larger batch, which takes more than a millisecond, are copied on a thread."""
 
 _FEW_BYTES = 64 << 10
 """Requests with larger tensors take longer than it takes to wake a process."""
@@ -80,7 +78,7 @@ class ProcessWorker(InstanceWorker[ItemT]):
             self._limits[item] = self.loop.call_later(limit, instance.process.kill_overdue)
         self._is_alone = alone
         instance.comes_alone(alone)
-        if self._queued or size > _MOST_BYTES_ON_LOOP:
+        if self._queued or size > MOST_BYTES_ON_LOOP:
             self._queued += 1
             self._inbox.put(item)
         else:
@@ -277,8 +275,5 @@ def _size_of(batch: Batch) -> float:
         if type(request.inputs) is LaidOutInputs and request.inputs.layout.fields:
             size += request.inputs.layout.nbytes
             continue
-        for tensor in request.inputs.values():
-            size += getattr(tensor.payload, "nbytes", 0)
-            if tensor.datatype == "BYTES":
-                size += 512 * getattr(tensor.payload, "size", 0)  # a string takes as long as so many bytes
+        size += cost_of(request.inputs.values())
     return size
