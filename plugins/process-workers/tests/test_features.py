@@ -14,9 +14,9 @@ import pytest
 from naiad.errors import ModelFailedError, NaiadError
 from naiad.metrics import Metrics
 from naiad.types import Response
-from naiad_process_workers import services
-from naiad_process_workers.codec import Encoder
-from naiad_process_workers.messages import put_response
+from naiad_process_workers import instance, services
+from naiad_process_workers.codec import Decoder, Encoder
+from naiad_process_workers.messages import put_response, reply_in
 from naiad_process_workers.remote_services import RemoteResponses
 from naiad_testing import Client
 
@@ -55,6 +55,29 @@ def test_a_decoupled_model_sends_many_responses(write: Write, served: Serve) -> 
 
             assert [answer[0] for answer in answers] == list(range(count))
             assert all(answer.shape == (2000,) for answer in answers)
+
+
+def test_responses_with_many_strings_are_read_on_the_thread_of_the_instance_in_order(
+    write: Write, served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def noted(decoder: Decoder) -> Any:
+        threads.add(threading.current_thread().name)
+        return reply_in(decoder)
+
+    threads: set[str] = set()
+    monkeypatch.setattr(instance, "reply_in", noted)
+    config = DECOUPLED.replace('output { name: "Y" data_type: TYPE_FP32', 'output { name: "Y" data_type: TYPE_STRING')
+    many = "np.array([str(number)] * (50_000 if number % 3 == 1 else 1), object)"
+    model = write("m", REPEAT.replace("np.full(2000, number, np.float32)", many), config)
+
+    with served(model) as client:
+        for _ in range(3):
+            answers = [answer["Y"] for answer in client["m"].stream(X=ONE * 12)]
+
+            assert [int(answer[0]) for answer in answers] == list(range(12))
+            assert [len(answer) for answer in answers] == [1, 50_000, 1] * 4
+
+    assert "naiad-process-m_0" in threads
 
 
 def test_a_generator_streams(write: Write, served: Serve) -> None:

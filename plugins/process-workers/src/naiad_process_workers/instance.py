@@ -102,7 +102,7 @@ class ProcessInstance:
             self._answered(number, batch, future, decoder, kind == Kind.FAILED)
         elif kind == Kind.OPENED:
             self._sender(number, decoder.value())
-        elif kind == Kind.RESPONSE:
+        elif kind in (Kind.RESPONSE, Kind.STRING_RESPONSE):
             index, final = decoder.value()
             self._respond(number, index, bool(final), decoder)
         elif kind == Kind.DROPPED:

@@ -29,7 +29,7 @@ MANY_STRINGS = 64 << 10
 
 
 class Kind(IntEnum):
-    """What a frame is; the first three are those of the connection."""
+    """What a frame is; the connection's own kinds are below 10."""
 
     COMPLETE = 10
     """Complete the configuration: answered by DONE."""
@@ -59,6 +59,8 @@ class Kind(IntEnum):
     """What the model raised ends the process."""
     STRINGS = 23
     """An answer with so many strings that a thread reads it."""
+    STRING_RESPONSE = 26
+    """A response with so many; what follows it waits for that."""
 
     EXECUTE_ALONE = 24
     """As EXECUTE, with a request that came alone: look for the next frame after it, before the process sleeps."""

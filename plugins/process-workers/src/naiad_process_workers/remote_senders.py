@@ -13,7 +13,7 @@ from naiad.types import Request
 from naiad_process_workers.codec import Encoder
 from naiad_process_workers.connection import Connection
 from naiad_process_workers.frames import LinkClosedError
-from naiad_process_workers.messages import Kind, put_reply
+from naiad_process_workers.messages import MANY_STRINGS, Kind, put_reply
 
 _logger = logging.getLogger("naiad.model")
 
@@ -89,7 +89,8 @@ class RemoteSender:
         encoder.value([self._index, final])
         put_reply(encoder, reply)
         self._closed = final
-        self._work.send(Kind.RESPONSE, self._number, encoder.body(), encoder.kept)
+        kind = Kind.RESPONSE if encoder.string_bytes < MANY_STRINGS else Kind.STRING_RESPONSE
+        self._work.send(kind, self._number, encoder.body(), encoder.kept)
         if final:
             self._ended(self._number, self._index)
             return None

@@ -50,6 +50,7 @@ class ProcessWorker(InstanceWorker[ItemT]):
         self._inbox: queue.SimpleQueue[ItemT | Callable[[], None] | None] = queue.SimpleQueue()
         self._instance: ProcessInstance | None = None
         self._queued = 0
+        self._responses = 0  # in the inbox: responses with many strings, and all frames after them
         self._is_reading = self._is_over = self._is_stopping = False
         self._limits: dict[ItemT, TimerHandle] = {}
         self._awake = AwakeLoop(self.loop, _SECONDS_FOR_REQUESTS)
@@ -184,17 +185,20 @@ class ProcessWorker(InstanceWorker[ItemT]):
             work.socket.setblocking(True)
         detached.set()
 
-    def _dequeued(self) -> None:
+    def _dequeued(self, in_order: bool = False) -> None:
         self._queued -= 1
+        self._responses -= in_order
 
     def _read(self, instance: ProcessInstance) -> None:
         """Take what the process has sent."""
         self._is_reading = True
         try:
             for frame in instance.work.receive():
-                if frame.kind == Kind.STRINGS:
+                in_order = frame.kind == Kind.STRING_RESPONSE or self._responses > 0
+                if in_order or frame.kind == Kind.STRINGS:
                     self._queued += 1
-                    self._inbox.put(partial(self._take_strings, instance, frame))
+                    self._responses += in_order
+                    self._inbox.put(partial(self._take_strings, instance, frame, in_order))
                 else:
                     instance.take(frame)
         except Exception as error:  # noqa: BLE001 - what a process sends may be anything
@@ -220,13 +224,13 @@ class ProcessWorker(InstanceWorker[ItemT]):
             os.sched_yield()  # the process may have to share this processor
             self.loop.call_soon(self._look)
 
-    def _take_strings(self, instance: ProcessInstance, frame: Frame) -> None:
-        """Take an answer with many strings, on the thread."""
+    def _take_strings(self, instance: ProcessInstance, frame: Frame, in_order: bool) -> None:
+        """Take an answer or a response with many strings, or what follows such a response, on the thread."""
         try:
             instance.take(frame)
         except Exception as error:  # noqa: BLE001 - what a process sends may be anything
             self.loop.call_soon_threadsafe(self._lose, instance, broken(error))
-        self.loop.call_soon_threadsafe(self._dequeued)
+        self.loop.call_soon_threadsafe(self._dequeued, in_order)
 
     def _lose(self, instance: ProcessInstance, error: Exception) -> None:
         """The process has ended, or is of no more use: the thread finds out why."""
