@@ -3,18 +3,20 @@
 import http.client
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING
 
 import pytest
 
-from .written import ECHO, write_model
+from .written import ECHO, Gate, write_model
 
 NAIAD = Path(sys.executable).with_name("naiad")
 
@@ -54,6 +56,14 @@ def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
         os._exit(0)
     Path({child!r}).write_text(str(child))
     return x
+"""
+
+SAYS_ITS_PROCESS = """
+import os
+from pathlib import Path
+
+Path({entered!r}).write_text(str(os.getpid()))
+Path({gate!r}).read_text()
 """
 
 CRASHES_ONCE = """
@@ -259,6 +269,26 @@ def test_a_supervised_server_that_crashed_is_started_again_and_stops_with_its_su
     assert server.exit_status() == 0
     assert (first.returncode, second.returncode) == (1, 0)
     assert server.lines[-1].endswith('"stopped"')
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says that the parent has ended")
+def test_a_supervised_server_that_still_loads_stops_with_its_supervisor(serve: "Serve", tmp_path: Path) -> None:
+    gate = Gate(tmp_path)
+    write_model(tmp_path / "models", "slow", SAYS_ITS_PROCESS.format(**gate.paths) + ECHO)
+    supervisor = serve(tmp_path / "models", "--restart")
+    server = int(Path(gate.paths["entered"]).read_text())
+    descriptor = os.pidfd_open(server)
+    ends = select.poll()
+    ends.register(descriptor, select.POLLIN)
+
+    supervisor.signal(signal.SIGKILL)
+
+    try:
+        assert ends.poll(30_000)
+    finally:
+        os.close(descriptor)
+        with suppress(ProcessLookupError):
+            os.kill(server, signal.SIGKILL)
 
 
 def test_a_supervised_server_that_cannot_start_is_not_started_again(serve: "Serve", tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.process_end import end_process, end_process_later, flush
 from naiad_cli.serve_help import USAGE, OptionGroup, add_help, with_topic
 from naiad_cli.serve_options import OWN_OPTIONS, every_option, read_arguments
-from naiad_cli.supervisor import Supervisor, is_supervised
+from naiad_cli.supervisor import Supervisor, follow_supervisor, is_supervised
 from naiad_cli.terminal import StatusLine
 from naiad_cli.triton_options import triton_options
 from naiad_kit.frontends.log_control import LogControl
@@ -85,7 +85,9 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
         registry.find("frontend", "http", frontends)  # raises, with what to install
     settings = Settings(registry.options(), values)
     _check_start_up_models(settings)
-    if settings["restart"] and not is_supervised():
+    if is_supervised():
+        follow_supervisor()
+    elif settings["restart"]:
         with logging_to(settings):
             return Supervisor(arguments.words).run()
     status_line = _status_line(settings)

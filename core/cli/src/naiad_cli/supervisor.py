@@ -106,13 +106,19 @@ def is_supervised() -> bool:
     return os.environ.get(_VARIABLE, "").startswith(f"{os.getppid()}:")
 
 
+def follow_supervisor() -> None:
+    """Have this process stop, as by SIGTERM, when its supervisor ends (Linux)."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+        if not is_supervised():  # it has ended meanwhile
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
 def report_serving() -> None:
-    """Notify the supervisor, if there is one, that the server is ready, and stop when the supervisor ends (Linux)."""
+    """Notify the supervisor, if there is one, that the server is ready."""
     if not is_supervised():
         return
     descriptor = int(os.environ.pop(_VARIABLE).partition(":")[2])
     with suppress(OSError), os.fdopen(descriptor, "wb", buffering=0) as pipe:
         pipe.write(b"1")
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is not None:
-        prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
