@@ -1,6 +1,7 @@
 """The temporary repository of model files, and what is said about folders that are no repositories."""
 
 from pathlib import Path
+from threading import Event, current_thread
 
 import pytest
 
@@ -84,6 +85,27 @@ def test_modules_that_come_later_are_linked_for_a_server_that_polls(tmp_path: Pa
         files.follow()
 
         assert Path(files.repositories[0], "fraud", "1", "features.py").exists()
+
+
+def test_the_end_waits_for_the_links_that_are_being_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fraud.py").write_text("")
+    monkeypatch.setattr("naiad_cli.model_files._REFRESH_SECONDS", 0.01)
+    refreshing, closed, was_closed, threads = Event(), Event(), [], []
+
+    def refresh(files: ModelFiles) -> None:
+        if current_thread().name == "naiad-links":
+            threads.append(current_thread())
+            refreshing.set()
+            was_closed.append(closed.wait(0.2))
+
+    monkeypatch.setattr(ModelFiles, "_refresh", refresh)
+    with files_of(tmp_path / "fraud.py") as files:
+        files.follow()
+        assert refreshing.wait(30)
+    closed.set()
+    threads[0].join()
+
+    assert not any(was_closed)
 
 
 def test_paths_of_the_temporary_repository_are_shown_as_those_of_the_user(tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ class ModelFiles:
                     )
         self._temporary = tempfile.TemporaryDirectory(prefix="naiad-") if self.files or bare else None
         self._over = threading.Event()
+        self._following: threading.Thread | None = None
         for file in self.files:
             self._write(file)
         for model in self._linked:
@@ -121,6 +122,8 @@ class ModelFiles:
     def close(self) -> None:
         """Remove the temporary repository."""
         self._over.set()
+        if self._following is not None:  # it may be linking into the folder that is to be removed
+            self._following.join()
         if self._temporary is not None:
             self._temporary.cleanup()
 
@@ -128,7 +131,8 @@ class ModelFiles:
         """Link new neighbours from now on, from a thread of its own, so that a server that polls sees them change."""
         self._refresh()
         if self.files:
-            threading.Thread(target=self._keep_fresh, name="naiad-links", daemon=True).start()
+            self._following = threading.Thread(target=self._keep_fresh, name="naiad-links", daemon=True)
+            self._following.start()
 
     def in_words_of_user(self, text: str) -> str:
         """The text with the user's paths in place of those of the temporary repository."""
