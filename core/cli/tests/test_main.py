@@ -1,5 +1,6 @@
 """The `naiad` command itself."""
 
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,17 @@ def test_the_version_is_reported(option: str, capsys: pytest.CaptureFixture[str]
         main([option])
 
     assert (exited.value.code, capsys.readouterr().out) == (0, f"naiad {naiad.__version__}\n")
+
+
+def test_what_stdout_cannot_encode_is_escaped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "模型" / "1").mkdir(parents=True)
+    written = BytesIO()
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(written, encoding="iso-8859-1", write_through=True))
+
+    status = main(["check", str(tmp_path)])
+
+    assert status == 1
+    assert written.getvalue().startswith(rb"\u6a21\u578b: 1 problem")
 
 
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from typing import TextIO
 
 from naiad import __version__
@@ -42,6 +43,8 @@ COMMANDS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status: 0, or with the reason on stderr 1, or 2 for a mistake in it."""
     _open_closed_streams()
+    if isinstance(sys.stdout, TextIOWrapper):  # as stderr has it: a name or a log line may hold any character
+        sys.stdout.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help", *words[2:3]]
