@@ -11,7 +11,7 @@ from naiad.errors import ConfigError, InvalidArgumentError, UnsupportedError
 from naiad_config import DataType
 from naiad_testing.workbench import tensor_entry
 from naiad_torch.compiled import CompiledArtefact, _two_choices
-from naiad_torch.described import Described
+from naiad_torch.described import UNLIMITED, Described
 from naiad_torch.generated import read_call_texts
 
 from .written import ADD_SUB, ones
@@ -176,12 +176,32 @@ def test_a_compiled_package_whose_sizes_follow_from_others_does_not_show_its_out
     assert any("skipping model configuration" in record.message for record in caplog.records)
 
 
+def test_a_compiled_package_never_sees_more_rows_than_it_was_compiled_for(workbench, compiled):
+    limits = re.compile(rb"(_size\[0\] > )64\)")
+    repack(compiled, workbench, lambda name, content: limits.sub(rb"\g<1>2)", content) if "cpp" in name else content)
+    config = ADD_SUB.replace("max_batch_size: 8", "").replace("[ 4 ]", "[ -1, 4 ]")
+    served = workbench.load(config.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"'))
+
+    assert served.execute({"INPUT__0": ones(2), "INPUT__1": ones(2)})["OUTPUT__0"].shape == (2, 4)
+    with pytest.raises(InvalidArgumentError, match=r"'INPUT__0' .* \[3,4\], and model.pt2 takes at most 2 in dim 0"):
+        served.execute({"INPUT__0": ones(3), "INPUT__1": ones(3)})
+
+
 @pytest.mark.parametrize(
     ("tensors", "few", "many"),
     [
-        ([Described("x", "float32", ("s0", "s1"), rows=8, least=(2, 16))], (2, 17), (3, 19)),
-        ([Described("x", "float32", ("s0",), 64, (2,)), Described("y", "float32", ("s1",), 3, (2,))], (2, 2), (3, 3)),
-        ([Described("x", "float32", ("s0",), 64, (2,)), Described("y", "float32", ("s1",), 2, (2,))], (2, 2), (3, 2)),
+        ([Described("x", "float32", ("s0", "s1"), (2, 16), (8, UNLIMITED))], (2, 17), (3, 19)),
+        ([Described("x", "float32", ("s0", "s1", "s2"), (2, 2, 2), (8, 9, 4))], (2, 3, 3), (3, 5, 4)),
+        (
+            [Described("x", "float32", ("s0",), (2,), (64,)), Described("y", "float32", ("s1",), (2,), (3,))],
+            (2, 2),
+            (3, 3),
+        ),
+        (
+            [Described("x", "float32", ("s0",), (2,), (64,)), Described("y", "float32", ("s1",), (2,), (2,))],
+            (2, 2),
+            (3, 2),
+        ),
     ],
 )
 def test_outputs_are_seen_with_two_sizes_of_each_dim_that_varies(tensors, few, many):

@@ -10,22 +10,29 @@ from naiad_torch.runtime import describe_error
 from naiad_torch.sizes import follows, is_expression
 
 
+def of(*sizes, least=(), most=()):
+    return Described("x", "float32", sizes, least, most)
+
+
+TWO = [of("s0", 4), of("s0", "")]
+
+
 def test_what_varies_is_minus_one_for_everybody_else():
-    tensor = Described("x", "bfloat16", ("rows", 4, ""), rows=8).as_model_tensor("INPUT__0")
+    tensor = Described("x", "bfloat16", ("rows", 4, ""), most=(8,)).as_model_tensor("INPUT__0")
 
     assert (tensor.name, tensor.data_type, tensor.shape) == ("INPUT__0", DataType.TYPE_BF16, (-1, 4, -1))
 
 
 def test_the_rows_of_all_tensors_are_those_of_the_smallest():
-    fixed, small = Described("x", "float32", (4,)), Described("x", "float32", ("s0",), rows=6)
+    fixed, small = Described("x", "float32", (4,)), Described("x", "float32", ("s0",), most=(6,))
 
-    assert most_rows([fixed, small, Described("x", "float32", ("s0",), rows=7)]) == 6
+    assert most_rows([fixed, small, Described("x", "float32", ("s0",), most=(7,))]) == 6
     assert most_rows([fixed]) == UNLIMITED
 
 
 @pytest.mark.parametrize("shapes", [[(2, 4), (2, 3)], [(5, 4), None], [None, (1, 9)]])
 def test_shapes_that_the_model_was_made_for_pass(shapes):
-    check_shapes(["a", "b"], [("s0", 4), ("s0", "")], shapes, "m", "model.pt2")
+    check_shapes(["a", "b"], TWO, shapes, "m", "model.pt2")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +45,25 @@ def test_shapes_that_the_model_was_made_for_pass(shapes):
 )
 def test_other_shapes_are_refused_before_compiled_code_sees_them(shapes, message):
     with pytest.raises(InvalidArgumentError, match=message):
-        check_shapes(["a", "b"], [("s0", 4), ("s0", "")], shapes, "m", "model.pt2")
+        check_shapes(["a", "b"], TWO, shapes, "m", "model.pt2")
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((9, 8, 4), r"'x' of model 'm' has shape \[9,8,4\], and model.pt2 takes at most 8 in dim 0 of it"),
+        ((1, 17, 4), r"\[1,17,4\], and model.pt2 takes at most 16 in dim 1 of it"),
+        ((1, 3, 4), r"\[1,3,4\], and model.pt2 takes at least 4 in dim 1 of it"),
+    ],
+)
+def test_sizes_beyond_a_limit_of_any_dim_are_refused_before_compiled_code_reads_other_memory(shape, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        check_shapes(["x"], [of("s0", "s1", 4, least=(2, 4, 4), most=(8, 16, 4))], [shape], "m", "model.pt2")
+
+
+@pytest.mark.parametrize("shape", [(1, 16, 4), (8, 4, 4), (0, 5, 4)])
+def test_sizes_within_the_limits_pass_and_so_does_one_row_for_which_pytorch_writes_two(shape):
+    check_shapes(["x"], [of("s0", "s1", 4, least=(2, 4, 4), most=(8, 16, 4))], [shape], "m", "model.pt2")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +92,7 @@ def test_a_size_that_names_no_other_input_binds_its_own():
 
 def test_sizes_that_follow_from_others_are_checked():
     with pytest.raises(InvalidArgumentError, match=r"'a' of model 'm' has shape \[5\], .* takes \[2\*s0\], s0 being 2"):
-        check_shapes(["a", "b"], [("2*s0",), ("s0",)], [(5,), (2,)], "m", "model.pt2")
+        check_shapes(["a", "b"], [of("2*s0"), of("s0")], [(5,), (2,)], "m", "model.pt2")
 
 
 @pytest.mark.parametrize("text", ["s0 // 2", "c10::div_floor_integer(s0, 2)", "s0(2)", "f'{s0}'", "2**s0", "1.5", ""])
@@ -115,8 +140,8 @@ AOTI_NOINLINE static void check_input_0(
 
 def test_the_source_in_a_package_tells_of_its_arguments():
     assert read_arguments(SOURCE, 2) == (
-        Described("INPUT__0", "float16", (3, "2*s1"), least=(3, 1)),
-        Described("INPUT__1", "int64", ("s52", 4), rows=64, least=(16, 4)),
+        Described("INPUT__0", "float16", (3, "2*s1"), (3, 1), (3, UNLIMITED)),
+        Described("INPUT__1", "int64", ("s52", 4), (16, 4), (64, 4)),
     )
     assert weight_bytes(SOURCE) == 192
 

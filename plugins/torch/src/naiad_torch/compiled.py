@@ -162,14 +162,14 @@ def _call(package: Any, spec: CallSpec, feeds: Sequence[Any]) -> Sequence[Any]:
 
 
 def _two_choices(tensors: Sequence[Described]) -> tuple[dict[str, int], dict[str, int]]:
-    """Two sizes for each variable dim: different in both calls, and mostly different from each other."""
+    """Two sizes for each variable dim, one for each of two runs. In one run most dims have different sizes."""
     least: dict[str, int] = {}
     most: dict[str, int] = {}
     for tensor in tensors:
-        for axis, (size, smallest) in enumerate(zip(tensor.sizes, tensor.least, strict=True)):
+        for size, smallest, largest in zip(tensor.sizes, tensor.least, tensor.most, strict=True):
             if isinstance(size, str):
                 least[size] = max(smallest, least.get(size, 2))
-                most[size] = min(UNLIMITED if axis else tensor.rows, most.get(size, UNLIMITED))
+                most[size] = min(largest, most.get(size, UNLIMITED))
     few: dict[str, int] = {}
     many: dict[str, int] = {}
     for index, name in enumerate(sorted(least)):
@@ -183,5 +183,4 @@ def _seen(name: str, few: Any, many: Any, most: int) -> Described:
     sizes: tuple[Size, ...] = tuple(
         one if one == other else "" for one, other in zip(few.shape, many.shape, strict=True)
     )
-    rows = most if sizes and sizes[0] == "" else 0
-    return Described(name, str(few.dtype).removeprefix("torch."), sizes, rows)
+    return Described(name, str(few.dtype).removeprefix("torch."), sizes, most=(most,))

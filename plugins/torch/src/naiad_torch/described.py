@@ -10,6 +10,7 @@ from naiad_torch.datatypes import datatype_of
 from naiad_torch.sizes import follows
 
 UNLIMITED = 1 << 31
+_LEAST_OF_PYTORCH = 2  # written for every variable dim, although the code is right for 0 and 1
 Size = int | str
 
 
@@ -17,17 +18,23 @@ Size = int | str
 class Described:
     """A tensor: its name, PyTorch's word for its type (`float32`), and its sizes.
 
-    A size is a number, or what a variable one is called, which is the same for all that are equal, or an expression of
-    these (`2*s0`), or "" for one that follows from others in another way. `rows` is how many rows it may have at most
-    where its first size varies, 0 where it does not; `least` are the smallest sizes that it may have, where that is
-    known.
+    A size is a number, the name of a variable size (equal sizes have one name), an expression of such names (`2*s0`),
+    or "" for a size that follows from others in a way that is not known. `least` and `most` are the smallest and the
+    largest sizes that it may have, for the dims from the first on for which that is known.
     """
 
     name: str
     type: str
     sizes: tuple[Size, ...]
-    rows: int = 0
     least: tuple[int, ...] = ()
+    most: tuple[int, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows it may have at most where its first size varies, 0 where it does not."""
+        if not self.sizes or isinstance(self.sizes[0], int):
+            return 0
+        return self.most[0] if self.most else UNLIMITED
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -47,22 +54,23 @@ def most_rows(tensors: Sequence[Described]) -> int:
 
 def check_shapes(
     names: Sequence[str],
-    expected: Sequence[tuple[Size, ...]],
+    expected: Sequence[Described],
     shapes: Sequence[tuple[int, ...] | None],
     model: str,
     file: str,
 ) -> None:
     """Check the shapes of a call, None for an omitted input, against those that the model was compiled for.
 
-    Compiled code reads memory by the compiled sizes, without a check of its own. Raises InvalidArgumentError.
+    Compiled code reads memory by the compiled sizes and limits, without a check of its own. Raises
+    InvalidArgumentError.
     """
     bound: dict[str, int] = {}
     derived: list[tuple[int, str, int]] = []
-    for index, (sizes, shape) in enumerate(zip(expected, shapes, strict=True)):
+    for index, (tensor, shape) in enumerate(zip(expected, shapes, strict=True)):
         if shape is None:
             continue
-        fits = len(shape) == len(sizes)
-        for size, size_or_name in zip(shape, sizes, strict=fits):
+        fits = len(shape) == len(tensor.sizes)
+        for size, size_or_name in zip(shape, tensor.sizes, strict=fits):
             if size_or_name.__class__ is int:
                 fits = fits and size == size_or_name
             elif size_or_name and not str(size_or_name).isidentifier():
@@ -70,10 +78,21 @@ def check_shapes(
             elif size_or_name:
                 fits = fits and bound.setdefault(str(size_or_name), size) == size
         if not fits:
-            raise _wrong_shape(names[index], shape, sizes, bound, model, file)
+            raise _wrong_shape(names[index], shape, tensor.sizes, bound, model, file)
+        _check_limits(names[index], shape, tensor, model, file)
     for index, expression, size in derived:
         if not follows(expression, size, bound):
-            raise _wrong_shape(names[index], shapes[index] or (), expected[index], bound, model, file)
+            raise _wrong_shape(names[index], shapes[index] or (), expected[index].sizes, bound, model, file)
+
+
+def _check_limits(name: str, shape: tuple[int, ...], tensor: Described, model: str, file: str) -> None:
+    start = f"input '{name}' of model '{model}' has shape {shape_text(shape)}, and"
+    for axis, (size, most) in enumerate(zip(shape, tensor.most, strict=False)):
+        if size > most:
+            raise InvalidArgumentError(f"{start} {file} takes at most {most} in dim {axis} of it")
+    for axis, (size, least) in enumerate(zip(shape, tensor.least, strict=False)):
+        if size < least and least > _LEAST_OF_PYTORCH:
+            raise InvalidArgumentError(f"{start} {file} takes at least {least} in dim {axis} of it")
 
 
 def _wrong_shape(

@@ -65,8 +65,8 @@ class ExportedArtefact(Packaged):
         sizes: tuple[Size, ...] = tuple(
             size if isinstance(size, int) else str(size) if str(size).isidentifier() else "" for size in value.shape
         )
-        rows = self._most(value.shape[0]) if sizes and not isinstance(sizes[0], int) else 0
-        return Described(name, str(value.dtype).removeprefix("torch."), sizes, rows)
+        most = tuple(size if isinstance(size, int) else self._most(size) for size in value.shape)
+        return Described(name, str(value.dtype).removeprefix("torch."), sizes, most=most)
 
     def _most(self, size: Any) -> int:
         """The largest value of a symbolic size."""

@@ -13,7 +13,7 @@ from naiad_torch.sizes import is_expression
 _CHECK = re.compile(r"static void check_input_(\d+)\((.*?)\n\}\n", re.DOTALL)
 _NAME = re.compile(r"ConstantHandle (\w+) = ConstantHandle\(")
 _TYPE = re.compile(r"_expected_dtype = aoti_torch_dtype_(\w+)\(\)")
-_MOST_ROWS = re.compile(r"_size\[0\] > (\d+)\)")
+_MOST = re.compile(r"_size\[(\d+)\] > (\d+)\)")
 _LEAST = re.compile(r"_size\[(\d+)\] < (\d+)\)")
 _SPEC = re.compile(r'\b(in|out)_spec_ = R"\((.*?)\)";', re.DOTALL)
 _WEIGHT = re.compile(r"constants_info_\[\d+\]\.data_size = (\d+);")
@@ -44,12 +44,14 @@ def _argument(source: str, index: int, body: str) -> Described | None:
     if kind is None or sizes is None:
         return None
     read = tuple(_size(text.strip()) for text in sizes[1].split(",") if text.strip())
-    most = _MOST_ROWS.search(body)
-    limit = int(most[1]) if most is not None else UNLIMITED
-    rows = 0 if not read or isinstance(read[0], int) else limit
-    least = {int(axis): int(size) for axis, size in _LEAST.findall(body)}
-    smallest = tuple(size if isinstance(size, int) else least.get(axis, 1) for axis, size in enumerate(read))
-    return Described(f"INPUT__{index}", kind[1], read, rows, smallest)
+    least, most = (_limits(pattern, body, read, default) for pattern, default in ((_LEAST, 1), (_MOST, UNLIMITED)))
+    return Described(f"INPUT__{index}", kind[1], read, least, most)
+
+
+def _limits(pattern: re.Pattern[str], body: str, sizes: tuple[Size, ...], default: int) -> tuple[int, ...]:
+    """The limit of each size, which is the size itself where it does not vary."""
+    limits = {int(axis): int(limit) for axis, limit in pattern.findall(body)}
+    return tuple(size if isinstance(size, int) else limits.get(axis, default) for axis, size in enumerate(sizes))
 
 
 def _size(text: str) -> Size:

@@ -29,8 +29,8 @@ class TorchInstance:
         self._feeds = plan.feeds
         self._results = plan.results
         self._names = [feed.name for feed in plan.feeds]
-        sizes = [feed.sizes for feed in plan.feeds if feed.sizes is not None]
-        self._sizes = sizes if len(sizes) == len(plan.feeds) else None
+        described = [feed.described for feed in plan.feeds if feed.described is not None]
+        self._described = described if len(described) == len(plan.feeds) else None
         self._model = model
         self._file = plan.file
         self._device = device
@@ -62,9 +62,9 @@ class TorchInstance:
             feeds = [
                 self._feed(batch, feed.name, feed.datatype) if feed.name in present else None for feed in self._feeds
             ]
-            if self._sizes is not None:
+            if self._described is not None:
                 shapes = [None if feed is None else tuple(feed.shape) for feed in feeds]
-                check_shapes(self._names, self._sizes, shapes, self._model, self._file)
+                check_shapes(self._names, self._described, shapes, self._model, self._file)
             batch.mark_input_done()
             values = self._program.run(feeds)
             batch.mark_infer_done()

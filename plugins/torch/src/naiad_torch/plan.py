@@ -7,18 +7,18 @@ from naiad.errors import ConfigError, InvalidArgumentError, Problem
 from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput
 from naiad_config.sequence_tensors import extra_inputs, extra_outputs
 from naiad_torch.datatypes import TORCH_NAMES
-from naiad_torch.described import Size
+from naiad_torch.described import Described
 from naiad_torch.naming import Named, in_order, indices_of
 from naiad_torch.program import Artefact
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One argument: the input of that name, and the sizes that the model takes, None where it does not say."""
+    """One argument: the input of that name, and what the model says of it, None where it says nothing."""
 
     name: str
     datatype: DataType
-    sizes: tuple[Size, ...] | None = None
+    described: Described | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,9 @@ def plan_of(config: ModelConfig, artefact: Artefact) -> Plan:
             raise missing_result(name, artefact.output_count)
     guesses = (("inputs", inputs, artefact.inputs), ("outputs", outputs, artefact.outputs))
     return Plan(
-        feeds=tuple(_feed(name, types[name], taken[name], artefact) for name in ordered),
+        feeds=tuple(
+            Feed(name, types[name], artefact.takes[taken[name]] if artefact.takes else None) for name in ordered
+        ),
         results=tuple(Result(name, types[name], index) for name, index in results.items()),
         guessed=tuple(kind for kind, named, known in guesses if in_order(named, known)),
         file=artefact.path.name,
@@ -109,10 +111,6 @@ def named_outputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
             yield Named(output.name, f"output[{index}]"), output.data_type
     for name, datatype in states.items():
         yield Named(name, "sequence_batching.state", numbered=True), datatype
-
-
-def _feed(name: str, datatype: DataType, index: int, artefact: Artefact) -> Feed:
-    return Feed(name, datatype, artefact.takes[index].sizes if artefact.takes else None)
 
 
 def require_tensors(config: ModelConfig) -> None:
