@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from naiad.backend import Placement
+from naiad.foreign_errors import logged
 from naiad.options import Settings
 from naiad_config import ModelConfig
 from naiad_kit.metrics import MetricFamily, Sample
@@ -79,7 +80,8 @@ class ResourceGates:
     def grant(self) -> None:
         """Let every slot execute whose resources are granted."""
         for number in self.limiter.grants():
-            self._by_number[number]()
+            with logged("letting a slot execute"):  # the slots behind it hold their resources already
+                self._by_number[number]()
 
 
 class ResourceGate:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from naiad.foreign_errors import logged
+
 
 class SuspendedExecution:
     """One execution with `open_waits` waits, each of which is a suspension.
@@ -31,7 +33,8 @@ class SuspendedExecution:
         self.ended = True
         ready, self._ready = self._ready, []
         for go_on in ready:
-            go_on()
+            with logged("letting an execution go on"):  # a callback of a model may raise SystemExit
+                go_on()
 
 
 class OneSuspension:
