@@ -30,7 +30,7 @@ class Timer(Protocol):
         ...
 
     def wait(self) -> None:
-        """Return when it is time; at no time when it was not set since it last was."""
+        """Block until the time that was set last; for ever if `set` was not called since the last return."""
         ...
 
 

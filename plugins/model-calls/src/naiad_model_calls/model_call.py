@@ -195,7 +195,8 @@ class ModelCall:
     def _hand_on(self, outcome: Outcome) -> None:
         """Give the outcome to the caller, once the execution holds again what it needs to go on with it.
 
-        One that reads a stream goes on at once: what it needs may be held by a model that waits until it has read on.
+        An execution that reads a stream goes on without a grant: the model that streams may hold the resources while it
+        waits for this reader.
         """
         put = functools.partial(self._put, outcome)
         if self._suspension is None or self.streams or (self._scope is not None and self._scope.reads_streams):

@@ -187,8 +187,8 @@ class RateLimiter:
     def _patience(self, needs: Needs) -> int:
         """After how many executions of others a slot goes before them.
 
-        It is twice what its priority lets go before it when all slots always have work, so that it changes nothing
-        then; it ends the wait behind a slot that has many executions to make up for.
+        Twice the executions that go before it while all slots have work, so it has no effect then; it ends the wait
+        behind a slot that was idle for long and catches up.
         """
         return 2 * needs.priority * sum(self._users[pool] for pool in needs.units)
 

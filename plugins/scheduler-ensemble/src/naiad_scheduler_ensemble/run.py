@@ -113,7 +113,7 @@ class Run:
             self._settle_within(iteration, task, moves)
 
     def _settle_within(self, outer: Iteration, task: Task, moves: Moves) -> None:
-        """Tell the iterations that lie within another that what they wait for out there is settled."""
+        """Count down, in the open iterations within `outer`, the tensors that `task` has settled; start what waited."""
         for inner in self._open_within(outer):
             ready = []
             for _, tensor in task.writes:

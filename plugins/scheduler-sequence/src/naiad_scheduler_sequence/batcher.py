@@ -20,7 +20,7 @@ class Batcher(Protocol):
         ...
 
     def leave(self, sequence: LiveSequence, row: int) -> None:
-        """A sequence has it no longer. What was offered of it still stands in it, and will be taken away."""
+        """A sequence has given up its slot. Called before its waiting tickets are removed: an offered one is still its head."""
         ...
 
     def offer(self, sequence: LiveSequence) -> None:

@@ -61,7 +61,7 @@ class DirectBatcher:
         self._heads.tidy(self._ready)
 
     def form(self, now: float) -> Formed | None:
-        """All requests that there are, once they are enough or have waited long enough."""
+        """The waiting requests of one shape, once enough slots have one or the oldest has waited for the delay."""
         self.wake_at = None
         oldest = self._heads.first()
         if oldest is None:

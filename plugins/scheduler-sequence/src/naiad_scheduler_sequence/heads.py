@@ -41,12 +41,12 @@ class Heads:
         heapq.heappop(self._heap)
 
     def put_back(self, heads: Iterable[Head]) -> None:
-        """These were taken off and are to stand in line again."""
+        """Queue heads again that `drop_first` has removed."""
         for head in heads:
             heapq.heappush(self._heap, head)
 
     def tidy(self, most: int) -> None:
-        """Forget those that are gone when more than `most`, and some, are kept: O(1) a ticket in the long run."""
+        """Remove tickets that no longer wait once there are over 64 + 2 * `most` entries: amortised O(1) a ticket."""
         if len(self._heap) > 64 + 2 * most:
             self._heap = [head for head in self._heap if head[0] in self._waiting]
             heapq.heapify(self._heap)

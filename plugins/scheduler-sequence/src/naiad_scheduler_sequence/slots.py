@@ -17,7 +17,7 @@ class Slots:
         self._total = instances * each
         self._free: list[int] = []
         self._untouched = 0  # this slot and those after it have never been in use
-        self._gone: dict[int, list[int]] = {}  # by instance, its free slots that were come upon since
+        self._gone: dict[int, list[int]] = {}  # by instance that is gone, its free slots that `take` has skipped
 
     @property
     def any_gone(self) -> bool:

@@ -20,7 +20,7 @@ _GATHER_SECONDS = 0.05
 class Stream:
     """Traces of one scope: `frequency` of them go into each of its numbered files, or all into the one without number.
 
-    The rest is the writer's.
+    `file` and `written` are for the writer's thread.
     """
 
     def __init__(self, frequency: int) -> None:

@@ -1,4 +1,4 @@
-"""The requests of a warmup as the model sees them: past the scheduler, which would add to them otherwise."""
+"""Checks warm-up requests, and adds the inputs that the scheduler would add."""
 
 from collections.abc import Sequence
 from dataclasses import replace
