@@ -41,6 +41,10 @@ def test_text_is_one_string_and_a_json_list_is_many() -> None:
     assert (one.tolist(), many.tolist()) == ([[b"a, b"]], [[b"a"], [b"b"]])
 
 
+def test_text_that_ends_as_the_name_of_a_file_takes_the_shape_of_the_model_too() -> None:
+    assert read_tensor("x", "photo.npy", "BYTES", [-1, 1]).tolist() == [[b"photo.npy"]]
+
+
 def test_bf16_is_sent_as_its_bits() -> None:
     array = read_tensor("x", "1,-2", "BF16", [2])
 

@@ -29,7 +29,8 @@ def read_tensor(name: str, text: str, datatype: str, shape: Sequence[int]) -> np
         raise InvalidArgumentError(f"input '{name}' ({datatype}): '{text[:80]}' is not valid JSON: {error}") from error
     except (OSError, ValueError, OverflowError, TypeError) as error:
         raise InvalidArgumentError(f"input '{name}' ({datatype}) cannot be read from '{text[:80]}': {error}") from error
-    return array if array.ndim > 1 or text.endswith(".npy") else _shaped(name, array, shape)
+    has_shape = array.ndim > 1 or (text.startswith("@") and text.endswith(".npy"))
+    return array if has_shape else _shaped(name, array, shape)
 
 
 def _read_file(path: Path) -> Any:
