@@ -25,8 +25,9 @@ def host_copy(owner: Any, content: Content) -> np.ndarray:
         capsule = owner.__dlpack__(dl_device=_CPU)
     except (TypeError, ValueError, BufferError, NotImplementedError, RuntimeError) as error:
         return copied_by_driver(content, error)
-    if content_of(capsule).device[0] not in HOST_TYPES:
-        return copied_by_driver(content, BufferError(f"asked for a copy on the host it gave one on {content.device}"))
+    device = content_of(capsule).device
+    if device[0] not in HOST_TYPES:
+        return copied_by_driver(content, BufferError(f"asked for a copy on the host it gave one on {device}"))
     array: np.ndarray = np.from_dlpack(Capsule(as_bits(capsule)))
     return array.reshape(content.shape)
 
