@@ -41,7 +41,7 @@ ALONE     := $(if $(OTHERS),,$(subst $(EMPTY) $(EMPTY),+,$(STAMP)))
 TESTABLE  := $(if $(ALONE),$(VENV)/.tests-of-$(ALONE),$(DEVELOPED))
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test test-gpu test-ray check house format protos dist docs bench torture soak
+.PHONY: help install serve test test-gpu test-ray check house format protos dist docs pictures bench torture soak
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -11,10 +11,10 @@ from typing import ClassVar
 
 
 class NaiadError(Exception):
-    """What every error of Naiad is; `code` is its name in the taxonomy of the Triton protocol.
+    """The base class of all errors of Naiad; `code` is its name in the taxonomy of the Triton protocol.
 
     `logged` says that the log has it already, with its traceback, so that frontends do not log it again. `versions`
-    are those of the model that it keeps from loading, where they are known.
+    are the versions of the model that failed to load, where they are known.
     """
 
     code: ClassVar[str] = "UNKNOWN"

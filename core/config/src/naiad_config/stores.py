@@ -30,10 +30,11 @@ class RemoteRepository(Protocol):
         """Why it cannot be reached now, "" while it can."""
 
     def models(self, name: str = "", is_elsewhere: bool = False) -> Mapping[str, RemoteModel]:
-        """The models by name, or only that one; those of the last time where it can no longer be reached.
+        """The models by name, or only the model `name`.
 
-        `is_elsewhere`: another repository has that one, so an answer that takes long is not waited for. Raises
-        NaiadError where there was no such time, and for a name that was not there then.
+        A repository that cannot be reached answers with its last listing. `is_elsewhere` says that another repository
+        has the model, so that a slow answer is not waited for. Raises NaiadError when the repository cannot be reached
+        and has no listing, or its last listing lacks `name`.
         """
 
 
