@@ -1,5 +1,7 @@
 """Attacks on HTTP/2 servers: each ends the connection, or costs the server nothing."""
 
+import tracemalloc
+
 import pytest
 
 from naiad_grpc.http2.budgets import RATES
@@ -19,6 +21,7 @@ from .conftest import (
     HEADERS,
     PADDED,
     PING,
+    PREFACE,
     PRIORITY,
     RST,
     SETTINGS,
@@ -194,16 +197,23 @@ def test_a_header_block_that_ends_in_time_harms_nothing(make_peer):
     assert not peer.connection.ended
 
 
-def test_a_header_list_that_grows_when_decoded_ends_the_connection(make_peer):
+@pytest.mark.parametrize("acknowledged", [b"", frame(SETTINGS, ACK, 0)], ids=["unacknowledged", "acknowledged"])
+def test_a_header_list_that_grows_when_decoded_ends_the_connection_before_it_is_built(make_peer, acknowledged):
     peer = make_peer()
-    peer.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0))
+    peer.send(PREFACE + frame(SETTINGS, 0, 0) + acknowledged)
     peer.answers.clear()
     large = b"\x40\x01a\x7f" + bytes((0xA1, 0x1E)) + b"x" * 4000  # put into the dynamic table once
-    bomb = large + b"\xbe" * 8000  # and used 8,000 times
+    bomb = headers(1, END_HEADERS, large + b"\xbe" * 8000)  # and used 8,000 times
 
-    peer.send(headers(1, END_HEADERS, bomb))
+    tracemalloc.start()
+    try:
+        peer.send(bomb)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
 
     assert peer.errors() == CALM
+    assert peak < 1 << 19
 
 
 def test_too_many_streams_are_refused_one_by_one(make_peer):
