@@ -33,7 +33,15 @@ from .conftest import (
 MOST = 2**31 - 1
 OPEN = headers(1)
 ENDED = headers(1, END_HEADERS | END)
+CANCELLED = OPEN + frame(RST, 0, 1, number(8))
+BEGUN = headers(1, 0, BLOCK[:9])
 E = ErrorCode
+
+
+def huffman(value):
+    """A header block of one field, whose value has these bytes of Huffman code."""
+    return headers(1, END_HEADERS, b"\x00\x85\xf2\xb2\x4a\x84\xff" + bytes((0x80 | len(value),)) + value)
+
 
 OF_CONNECTION = {
     "a frame above the announced size": (frame(DATA, 0, 1, bytes(16385)), E.FRAME_SIZE_ERROR),
@@ -83,6 +91,17 @@ OF_CONNECTION = {
     "a change of the table after a field": (headers(1, END_HEADERS, BLOCK + b"\x20"), E.COMPRESSION_ERROR),
     "HEADERS on a closed stream": (ENDED + b"close" + headers(1), E.STREAM_CLOSED),
     "DATA on a closed stream": (ENDED + b"close" + frame(DATA, 0, 1, b"x"), E.STREAM_CLOSED),
+    "DATA on a stream that the client has reset": (CANCELLED + frame(DATA, 0, 1, b"x"), E.STREAM_CLOSED),
+    "HEADERS on a stream that the client has reset": (CANCELLED + headers(1), E.STREAM_CLOSED),
+    "HEADERS above the announced size": (headers(1, END_HEADERS, bytes(16385)), E.FRAME_SIZE_ERROR),
+    "CONTINUATION after the end of a header block": (OPEN + frame(CONTINUATION, 4, 1, BLOCK), E.PROTOCOL_ERROR),
+    "an unknown frame within a header block": (BEGUN + frame(99, 0, 1), E.PROTOCOL_ERROR),
+    "DATA within a header block": (BEGUN + frame(DATA, 0, 1, b"x"), E.PROTOCOL_ERROR),
+    "HEADERS of another stream within a header block": (BEGUN + headers(3), E.PROTOCOL_ERROR),
+    "the index 0": (headers(1, END_HEADERS, b"\x80"), E.COMPRESSION_ERROR),
+    "Huffman padding of more than seven bits": (huffman(b"\x49\x50\x9f\xff"), E.COMPRESSION_ERROR),
+    "Huffman padding of zeros": (huffman(b"\x49\x50\x90"), E.COMPRESSION_ERROR),
+    "the end of a string within Huffman code": (huffman(b"\x49\x51\xff\xff\xff\xfa\x7f"), E.COMPRESSION_ERROR),
 }
 
 OF_STREAM = {
@@ -110,6 +129,8 @@ OF_STREAM = {
     "an empty path": (headers(1, 5, encode_fields([*FIELDS[:2], (b":path", b""), *FIELDS[3:]])), E.PROTOCOL_ERROR),
     "connection": (headers(1, 5, block((b"connection", b"close"))), E.PROTOCOL_ERROR),
     "transfer-encoding": (headers(1, 5, block((b"transfer-encoding", b"chunked"))), E.PROTOCOL_ERROR),
+    "keep-alive": (headers(1, 5, block((b"keep-alive", b"timeout=5"))), E.PROTOCOL_ERROR),
+    "proxy-connection": (headers(1, 5, block((b"proxy-connection", b"keep-alive"))), E.PROTOCOL_ERROR),
     "upgrade": (headers(1, 5, block((b"upgrade", b"h2c"))), E.PROTOCOL_ERROR),
     "te other than trailers": (headers(1, 5, block((b"te", b"gzip"))), E.PROTOCOL_ERROR),
     "a line break in a value": (headers(1, 5, block((b"a", b"b\r\nc"))), E.PROTOCOL_ERROR),
@@ -215,6 +236,24 @@ def test_what_is_unknown_or_late_is_ignored(peer):
     )
 
     assert (events, peer.errors()) == ([], [])
+
+
+def test_unknown_error_codes_are_taken_as_any_other(peer):
+    peer.send(headers(1), headers(3))
+
+    events = peer.send(frame(RST, 0, 1, number(0xFF)), frame(GOAWAY, 0, 0, number(0) + number(0xFF)))
+
+    assert [(type(event).__name__, event.stream_id) for event in events] == [("StreamEnded", 1)]
+    assert (peer.errors(), list(peer.connection.streams)) == ([], [3])
+
+
+def test_the_last_of_two_values_of_a_setting_counts(peer):
+    peer.send(frame(SETTINGS, 0, 0, setting(4, 100) + setting(4, 1)), ENDED)
+
+    peer.connection.respond(1, b"", [b"abc"], 3, b"", 0.0)
+    peer.collect()
+
+    assert [payload for kind, _, _, payload in peer.answers if kind == DATA] == [b"a"]
 
 
 def test_a_ping_and_settings_are_acknowledged(peer):
