@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+import naiad_explain
 from naiad.backend import Answer, Batch, Reply
 from naiad.types import Request, Response
+from naiad_testing import in_loop
 from naiad_testing.backends import FakeBackend
 from naiad_testing.in_loop import request, rows
 from naiad_testing.scheduling import AllAtOnce, Scheduling
@@ -110,6 +112,16 @@ async def test_a_server_that_does_not_allow_it_answers_without(tmp_path: Path) -
 
     assert response.parameters == {}
     assert backend.batches[0].requests[0].parameters == {}
+
+
+async def test_requests_are_not_explained_unless_an_option_allows_it(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.write(tmp_path, "m")
+
+    async with in_loop.running(tmp_path, naiad_explain, backend) as server:
+        response = await server.infer(asking())
+
+    assert response.parameters == {}
 
 
 async def test_parameters_of_the_response_stay(tmp_path: Path) -> None:
