@@ -156,6 +156,24 @@ def test_a_body_for_an_unknown_model_is_not_decoded(fake_server, infer_json):
     assert measure_cost(lambda: infer_json(text)).peak_bytes < 50_000
 
 
+def test_binary_strings_for_an_unknown_model_are_not_unpacked(fake_server):
+    def unknown(name, version):
+        raise NotFoundError(f"unknown model '{name}'")
+
+    fake_server.model_config = unknown
+    inference = Inference(fake_server, LIMIT)
+    tensor = {"name": "X", "datatype": "BYTES", "shape": [200_000], "parameters": {"binary_data_size": 800_000}}
+    front, rest = json.dumps({"inputs": [tensor]}).encode(), bytes(800_000)
+    request_head = RequestHead("m", header_length=len(front))
+
+    inference.threads.close()  # not even a thread is used
+
+    assert inference.is_large(request_head, front, rest)
+    with pytest.raises(NotFoundError):
+        asyncio.run(inference.decode_large(request_head, front, rest, 0))
+    assert measure_cost(lambda: inference.decode_large(request_head, front, rest, 0)).peak_bytes < 50_000
+
+
 def test_more_strings_than_the_model_takes_are_not_unpacked(fake_server):
     strings = ModelInput(name="X", data_type=DataType.TYPE_STRING, dims=(2,))
     fake_server.model_config = lambda *_: ModelConfig(name="m", max_batch_size=8, input=(strings,))

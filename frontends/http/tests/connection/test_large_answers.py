@@ -18,8 +18,8 @@ def threads(connection):
     return connection.threads
 
 
-def _json_request():
-    body = b'{"inputs":[{"name":"X","datatype":"INT8","shape":[1],"data":[1]}]}'
+def _json_request(further=b""):
+    body = b'{"inputs":[{"name":"X","datatype":"INT8","shape":[1],"data":[1]}]%b}' % further
     return b"POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 
@@ -46,6 +46,20 @@ def test_a_small_json_answer_is_encoded_at_once(connection, threads, fake_server
     _answer(fake_server, LARGE_ELEMENTS)
 
     assert (len(connection.answers()), threads.jobs) == (1, [])
+
+
+@pytest.mark.parametrize("binary", ["true", "false"])
+def test_the_classes_of_a_large_output_are_encoded_on_a_thread(connection, threads, fake_server, binary):
+    parameters = b'{"classification":2,"binary_data":%b}' % binary.encode()
+    connection.send(_json_request(b',"outputs":[{"name":"Y","parameters":%b}]' % parameters))
+
+    _answer(fake_server, LARGE_ELEMENTS + 1)
+    before = connection.answers()
+    threads.jobs[0].run()
+
+    [answer] = connection.answers()
+    assert (before, answer.status) == ([], 200)
+    assert (answer.body.count(b"1:0"), answer.body.count(b"1:1")) == (1, 1)
 
 
 def test_a_large_binary_answer_needs_no_thread(connection, threads, fake_server):
