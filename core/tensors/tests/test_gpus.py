@@ -42,10 +42,16 @@ class Driver:
         return int(self._broken == "count")
 
     def nvmlDeviceGetHandleByIndex_v2(self, index: int, handle: Any) -> int:
+        handle._obj.value = 100 + index
         return int(self._broken == "device")
 
+    def nvmlDeviceGetHandleByUUID(self, uuid: bytes, handle: Any) -> int:
+        handle._obj.value = 100 + int(uuid.removeprefix(b"GPU-"))
+        return 0
+
     def nvmlDeviceGetCudaComputeCapability(self, handle: Any, major: Any, minor: Any) -> int:
-        major._obj.value, minor._obj.value = self._capability
+        first, second = self._capability
+        major._obj.value, minor._obj.value = first + handle.value - 100, second  # each GPU has one of its own
         return 0
 
 
@@ -77,14 +83,20 @@ def test_the_driver_counts_its_gpus_and_is_closed_again(install: Any) -> None:
     install(driver)
 
     assert gpu_count() == 2
-    assert compute_capability(1) == "8.6"
+    assert compute_capability() == "8.6"
     assert driver.open == 0
 
 
-def test_a_gpu_that_is_not_there_has_no_capability(install: Any) -> None:
+@pytest.mark.parametrize(
+    ("visible", "capability"), [("1", "9.6"), ("1,0", "9.6"), ("GPU-1", "9.6"), ("0", "8.6"), ("", "")]
+)
+def test_the_capability_is_that_of_the_first_visible_gpu(
+    install: Any, monkeypatch: pytest.MonkeyPatch, visible: str, capability: str
+) -> None:
     install(Driver(2))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
 
-    assert compute_capability(2) == ""
+    assert compute_capability() == capability
 
 
 @pytest.mark.parametrize(

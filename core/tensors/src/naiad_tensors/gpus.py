@@ -24,18 +24,39 @@ def gpu_count() -> int:
 
 
 @functools.cache
-def compute_capability(device: int = 0) -> str:
-    """The CUDA compute capability of a GPU, as `8.0`; "" if it is unknown."""
-    if device >= gpu_count():
-        return ""
-    handle, major, minor = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
+def compute_capability() -> str:
+    """The CUDA compute capability of the first visible GPU, as `8.0`; "" if it is unknown."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
     with opened_nvml() as nvml:
+        handle = next(iter(visible_gpus(nvml)), None)
         known = (
-            nvml is not None
-            and nvml.nvmlDeviceGetHandleByIndex_v2(device, ctypes.byref(handle)) == 0
+            handle is not None
             and nvml.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor)) == 0
         )
     return f"{major.value}.{minor.value}" if known else ""
+
+
+def visible_gpus(nvml: Any) -> list[Any]:
+    """The handles of NVML in the order of CUDA's numbers, None for a GPU without one; no GPU without NVML."""
+    count = ctypes.c_uint()
+    if nvml is None or nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
+        return []
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        names = [str(device) for device in range(count.value)]
+    else:
+        listed = (name.strip() for name in visible.split(","))
+        names = list(takewhile(lambda name: name not in ("", "-1"), listed))[: count.value]
+    return [_handle(nvml, device, name) for device, name in enumerate(names)]
+
+
+def _handle(nvml: Any, device: int, name: str) -> Any:
+    handle = ctypes.c_void_p()
+    if name.startswith(("GPU-", "MIG-")):
+        failed = nvml.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(handle))
+    else:
+        failed = nvml.nvmlDeviceGetHandleByIndex_v2(int(name) if name.isdigit() else device, ctypes.byref(handle))
+    return None if failed else handle
 
 
 @contextmanager

@@ -2,12 +2,10 @@
 
 import ctypes
 import functools
-import os
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
-from naiad_tensors.gpus import opened_nvml
+from naiad_tensors.gpus import opened_nvml, visible_gpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ class _Memory(ctypes.Structure):
 def read_gpus() -> tuple[GpuReading, ...]:
     """Every visible GPU that the driver identifies. Blocks for milliseconds: call it on a thread."""
     with opened_nvml() as nvml:
-        handles = [(handle, _uuid(nvml, handle)) for handle in _visible_gpus(nvml)]
+        handles = [(handle, _uuid(nvml, handle)) for handle in visible_gpus(nvml)]
         return tuple(_reading(nvml, handle, uuid) for handle, uuid in handles if uuid)
 
 
@@ -42,30 +40,7 @@ def read_gpus() -> tuple[GpuReading, ...]:
 def gpu_uuids() -> tuple[str, ...]:
     """The UUID of each visible GPU in the order of CUDA's numbers, "" for one that the driver does not identify."""
     with opened_nvml() as nvml:
-        return tuple(_uuid(nvml, handle) for handle in _visible_gpus(nvml))
-
-
-def _visible_gpus(nvml: Any) -> list[Any]:
-    """The library's handles in the order of CUDA's numbers, None for a GPU without one."""
-    count = ctypes.c_uint()
-    if nvml is None or nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
-        return []
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
-        names = [str(device) for device in range(count.value)]
-    else:
-        listed = (name.strip() for name in visible.split(","))
-        names = list(takewhile(lambda name: name not in ("", "-1"), listed))[: count.value]
-    return [_handle(nvml, device, name) for device, name in enumerate(names)]
-
-
-def _handle(nvml: Any, device: int, name: str) -> Any:
-    handle = ctypes.c_void_p()
-    if name.startswith(("GPU-", "MIG-")):
-        failed = nvml.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(handle))
-    else:
-        failed = nvml.nvmlDeviceGetHandleByIndex_v2(int(name) if name.isdigit() else device, ctypes.byref(handle))
-    return None if failed else handle
+        return tuple(_uuid(nvml, handle) for handle in visible_gpus(nvml))
 
 
 def _uuid(nvml: Any, handle: Any) -> str:
