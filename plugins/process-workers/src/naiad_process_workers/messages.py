@@ -64,7 +64,6 @@ class Kind(IntEnum):
 
     EXECUTE_ALONE = 24
     """As EXECUTE, with a request that came alone: look for the next frame after it, before the process sleeps."""
-
     HELLO = 25
     """The process has begun to read its links."""
 
