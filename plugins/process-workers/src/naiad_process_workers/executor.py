@@ -45,8 +45,9 @@ class Executions:
 
     def indices(self, requests: Sequence[Request]) -> tuple[int, list[int]]:
         """The number of the execution of these requests, and their indices in it; (0, []) when it is over."""
+        identities = set(map(id, requests))
         for number, own in list(self.requests.items()):
-            indices = [index for index, each in enumerate(own) if any(each is one for one in requests)]
+            indices = [index for index, each in enumerate(own) if id(each) in identities]
             if indices:
                 return number, indices
         return 0, []
