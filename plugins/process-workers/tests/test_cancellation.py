@@ -38,3 +38,14 @@ def test_a_request_is_cancelled_whose_batch_comes_later() -> None:
     executions.begin(1, requests)
 
     assert [request.cancelled for request in requests] == [False, True]
+
+
+def test_a_cancellation_that_comes_while_early_ones_are_taken_does_no_harm() -> None:
+    requests, executions = [Request("m", {}), Request("m", {})], Executions()
+    executions.cancel(1, 0)
+    early = executions.cancelled_early[1]
+    requests[0].on_cancelled = lambda: early.add(1)  # as the control thread does amid that
+
+    executions.begin(1, requests)
+
+    assert requests[0].cancelled

@@ -75,8 +75,9 @@ class Executions:
         """The requests of a batch are about to be executed."""
         self.executing.add(number)
         self.requests[number] = requests
-        for index in self.cancelled_early.pop(number, ()) if self.cancelled_early else ():
-            _cancel(requests[index])
+        if self.cancelled_early:
+            for index in tuple(self.cancelled_early.pop(number, ())):  # `cancel` may add one, which it cancels itself
+                _cancel(requests[index])
 
     def sender_ended(self, number: int, index: int) -> None:
         """A sender has sent its last response, or was dropped."""
