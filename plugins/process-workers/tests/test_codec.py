@@ -272,13 +272,14 @@ def test_an_exception_of_a_model_keeps_its_name_words_and_traceback() -> None:
 
     with connected() as (here, there):
         received = []
-        for error in (ValueError("bad"), OddError()):
+        for error in (ValueError("bad"), OddError(), ValueError("worse")):
             encoder = Encoder(here)
             put_error(encoder, error, "the traceback")
             received.append(error_in(Decoder(encoder.body(), there.memory.read)))
 
-    assert [type(each).__name__ for each in received] == ["ValueError", "OddError"]
-    assert [str(each) for each in received] == ["bad", ""]
+    assert [type(each).__name__ for each in received] == ["ValueError", "OddError", "ValueError"]
+    assert [str(each) for each in received] == ["bad", "", "worse"]
+    assert type(received[0]) is type(received[2])
     assert "the traceback" in str(received[0].__cause__)
 
 
