@@ -105,7 +105,7 @@ _Answer = tuple[int, int, bytes, Sequence[np.ndarray]]
 
 
 class Executor:
-    """One instance behind one work link. `ends` is what to do when the model wants to end its process."""
+    """One instance behind one work link. `ends` ends the process after SystemExit or KeyboardInterrupt of the model."""
 
     def __init__(
         self, work: Connection, executions: Executions, ends: Callable[[Connection, BaseException], NoReturn]
@@ -203,7 +203,7 @@ class Executor:
             answer = future.result()
         except Exception as error:  # noqa: BLE001 - a model may raise anything
             frame = self._failed(number, error)
-        except BaseException as error:  # noqa: BLE001 - a model that wants to end the process does
+        except BaseException as error:  # noqa: BLE001 - SystemExit and the like end the process
             self._ends(self.work, error)
         else:
             frame = self._answered(number, batch, answer)

@@ -147,7 +147,7 @@ class ProcessInstance:
         process = self.process
         number = next(process.numbers)
         body = b""
-        with suppress(LinkClosedError):  # another instance has ended the process that they share: to send fails, too
+        with suppress(LinkClosedError):  # the shared process has ended: `send` below raises the same
             encoder = Encoder(self.work)
             put_batch(encoder, batch, self._outputs)
             body = encoder.body()

@@ -42,7 +42,7 @@ class SenderState:
         return room
 
     def make_room(self) -> None:
-        """The server has taken a response, or wants no more."""
+        """The server has taken a response, or the request is cancelled."""
         with self._lock:
             self._on_their_way -= 1
             waiting = list(self._waiting)

@@ -227,7 +227,7 @@ def _memory_usage(model: Model) -> Sequence[Sequence[Any]]:
 
 
 def _die(work: Connection, error: BaseException) -> NoReturn:
-    """End the process, as the model wants it."""
+    """End the process with the exit code of the error, after the server was sent the error."""
     code = ENDED_BY_MODEL
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
