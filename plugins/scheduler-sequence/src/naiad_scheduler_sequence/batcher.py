@@ -20,7 +20,10 @@ class Batcher(Protocol):
         ...
 
     def leave(self, sequence: LiveSequence, row: int) -> None:
-        """A sequence has given up its slot. Called before its waiting tickets are removed: an offered one is still its head."""
+        """A sequence has given up its slot.
+
+        Called before its waiting tickets are removed: an offered one is still its head.
+        """
         ...
 
     def offer(self, sequence: LiveSequence) -> None:
