@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from naiad.errors import NaiadError, WorkerDiedError
 from naiad_process_workers import memory_groups as module
 from naiad_process_workers.memory_groups import memory_groups
 
-from .conftest import Serve, Write
+from .conftest import Serve, Write, until
 
 ONE = np.ones(4, np.float32)
 
@@ -204,6 +205,57 @@ def test_groups_of_a_server_that_was_killed_go_with_the_next_one(tmp_path: Path,
 
     assert not old.exists()
     assert living.exists()
+
+
+class KillingGroup:
+    """A group in which the system kills what uses too much memory."""
+
+    def __init__(self, processes: list[int]) -> None:
+        self._processes = processes
+        self.has_killed = False
+
+    def add(self, process: int) -> None:
+        self._processes.append(process)
+
+    def close(self) -> None:
+        self._processes.clear()
+
+
+class KillingGroups:
+    """Makes such groups; `kill` is what the system does."""
+
+    def __init__(self) -> None:
+        self.limits: list[int] = []
+        self.processes: list[int] = []
+        self._groups: list[KillingGroup] = []
+
+    def create(self, limit: int) -> KillingGroup:
+        self.limits.append(limit)
+        self._groups.append(KillingGroup(self.processes))
+        return self._groups[-1]
+
+    def kill(self) -> None:
+        self._groups[-1].has_killed = True
+        os.kill(self.processes[-1], signal.SIGKILL)
+
+
+def test_a_process_that_its_group_has_killed_is_said_to_have_used_too_much_memory(
+    write: Write, served: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    groups, begun = KillingGroups(), tmp_path / "begun"
+    monkeypatch.setattr("naiad_process_workers.kind.memory_groups", lambda: groups)
+    model = write("m", body=f"if x[0] == 7: open('{begun}', 'w').close(); time.sleep(1000)", memory_limit="300M")
+
+    with served(model) as client, ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(client.infer, X=ONE * 7)
+        until(begun.exists)
+        groups.kill()
+
+        with pytest.raises(WorkerDiedError, match="used more memory than its memory_limit of 314572800 bytes"):
+            answer.result()
+
+    assert set(groups.limits) == {300 << 20}
+    assert groups.processes == []
 
 
 @pytest.fixture
