@@ -81,17 +81,18 @@ def test_the_example_in_rust_is_served(serve: "Serve", built: Path) -> None:
     assert answer.as_numpy("y").tolist() == [-1, -2, -3]
 
 
+@pytest.mark.parametrize("scale", ["much", "1x", ""])
 def test_a_wrong_parameter_is_reported_by_the_library_when_the_model_is_loaded(
-    serve: "Serve", built: Path, tmp_path: Path
+    serve: "Serve", built: Path, tmp_path: Path, scale: str
 ) -> None:
     models = tmp_path / "models"
     shutil.copytree(built / "add_sub_c", models / "add_sub_c")
     config = models / "add_sub_c" / "config.pbtxt"
-    config.write_text(config.read_text().replace('string_value: "1"', 'string_value: "much"'))
+    config.write_text(config.read_text().replace('string_value: "1"', f'string_value: "{scale}"'))
 
     server = serve(models)
 
-    server.wait_for("instance 'add_sub_c_0_0' of model 'add_sub_c': the parameter 'scale' is no number")
+    server.wait_for("instance 'add_sub_c_0_0' of model 'add_sub_c': the parameter 'scale' is not a number")
 
 
 def test_the_first_library_of_the_page_is_served(serve: "Serve", tmp_path: Path) -> None:

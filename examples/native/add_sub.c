@@ -20,9 +20,9 @@ int naiad_initialize(const naiad_setup *setup, void **instance) {
   double *scale = (double *)malloc(sizeof *scale);
   if (scale == NULL) return naiad_refuse(setup, NAIAD_UNAVAILABLE, "no memory");
   *scale = text == NULL ? 1.0 : strtod(text, &end);
-  if (end != NULL && *end != '\0') {
+  if (end != NULL && (end == text || *end != '\0')) {
     free(scale);
-    return naiad_refuse(setup, NAIAD_INVALID_ARG, "the parameter 'scale' is no number");
+    return naiad_refuse(setup, NAIAD_INVALID_ARG, "the parameter 'scale' is not a number");
   }
   *instance = scale;
   return 0;
