@@ -2,11 +2,13 @@
 
 import ast
 import re
+import shlex
 import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from naiad_cli.extra_commands import PUBLISHED_COMMANDS
 
@@ -132,6 +134,33 @@ def test_a_page_that_lists_the_distributions_names_every_member(page: str) -> No
     missing = [member.distribution for member in members() if not re.search(rf"`{member.distribution}[`\[]", text)]
 
     assert missing == []
+
+
+@pytest.mark.parametrize("member", [each for each in MEMBERS if each in PLUGINS or each.name == "cli"], ids=named)
+def test_the_page_of_a_member_says_what_to_install_for_its_commands(member: Path) -> None:
+    text = (member / "README.md").read_text()
+    installed = [distributions_of(line) for line in re.findall(r"pip install ([^`#\n]*)", text)]
+    commands = set(re.findall(r"^(naiad|serve) ", text, re.MULTILINE))
+
+    assert installed
+    assert all(project(member)["project"]["name"] in each for each in installed)
+    assert not commands or all({"naiad-cli", "naiad-http", "naiad-grpc"} <= each for each in installed)
+
+
+def distributions_of(words: str) -> set[str]:
+    """The distributions of the workspace that `pip install` brings for these requirements."""
+    projects = {each.distribution: each.project for each in members()}
+    brought: set[tuple[str, str]] = set()
+    pending = [Requirement(word) for word in shlex.split(words)]
+    while pending:
+        requirement = pending.pop()
+        for extra in ("", *requirement.extras):
+            if requirement.name in projects and (requirement.name, extra) not in brought:
+                brought.add((requirement.name, extra))
+                described = projects[requirement.name]
+                texts = described["optional-dependencies"][extra] if extra else described["dependencies"]
+                pending += map(Requirement, texts)
+    return {name for name, _ in brought}
 
 
 def test_every_python_file_starts_with_what_it_is_for() -> None:
