@@ -85,10 +85,12 @@ dist: $(BUILDING) ## build the wheels of all members into dist/
 	@rm -rf dist build/source && mkdir -p dist build/source
 	@git ls-files -z | tar -c --null --files-from=- | tar -x -C build/source
 	@sed -E -i 's#\[([^]]*)\]\((\.\./)+[^)]*\)#\1#g' $(MEMBERS:%=build/source/%/README.md)
+	@! grep -n '](\.\./' $(MEMBERS:%=build/source/%/README.md)
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist $(MEMBERS:%=build/source/%)
 	@for wheel in dist/*-linux_*.whl; do \
 		[ ! -e "$$wheel" ] || { PATH="$(abspath $(BIN)):$$PATH" auditwheel repair --wheel-dir dist "$$wheel" >/dev/null && rm "$$wheel"; }; done
 	@rm -rf build/source
+	@! ls dist/*-linux_*.whl 2>/dev/null || { echo "no index takes these wheels"; exit 1; }
 	@ls dist
 
 docs: $(WITH_DOCS) ## build the documentation as a site into build/docs
