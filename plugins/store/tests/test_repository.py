@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -275,18 +276,28 @@ def test_a_server_without_the_plugin_says_what_to_install(bucket: Bucket) -> Non
         Server(model_repository=[bucket.url], plugins=[FakeBackend()])
 
 
-@pytest.mark.parametrize(("listed", "condition"), [('"abc"', '"abc"'), (None, None), ('""', None)])
-def test_a_part_is_asked_for_under_the_etag_that_was_listed_and_under_none_without_one(
-    listed: str | None, condition: str | None
+CHANGED = datetime(2026, 1, 1, 12, 0, 5, 700_000, UTC)
+
+
+@pytest.mark.parametrize(
+    ("listed", "condition"),
+    [
+        ('"abc"', {"if_match": '"abc"'}),
+        (None, {"if_unmodified_since": CHANGED + timedelta(seconds=1)}),
+        ('""', {"if_unmodified_since": CHANGED + timedelta(seconds=1)}),
+    ],
+)
+def test_a_part_is_asked_for_under_the_etag_that_was_listed_or_the_time_of_the_last_change(
+    listed: str | None, condition: dict[str, object]
 ) -> None:
     conditions = []
 
     class FakeStore:
         def list(self, prefix: str | None) -> list[list[dict[str, object]]]:
-            return [[{"path": "m/1/weights", "size": 4, "e_tag": listed, "last_modified": "2026-01-01"}]]
+            return [[{"path": "m/1/weights", "size": 4, "e_tag": listed, "last_modified": CHANGED}]]
 
         def get(self, path: str, options: dict[str, object]) -> "FakeStore":
-            conditions.append(options.get("if_match"))
+            conditions.append({name: value for name, value in options.items() if name != "range"})
             return self
 
         def bytes(self) -> bytes:

@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from naiad.errors import NaiadError, NotFoundError, UnavailableError
@@ -53,6 +54,9 @@ class BucketObjects:
         options: GetOptions = {"range": (start, end)}
         if not stored.etag.startswith(_MODIFIED):
             options["if_match"] = stored.etag
+        else:  # the header has whole seconds, and the listing may have fractions
+            changed = datetime.fromisoformat(stored.etag.removeprefix(_MODIFIED))
+            options["if_unmodified_since"] = changed + timedelta(seconds=1)
         try:
             return self._store.get(stored.path, options=options).bytes()
         except Exception as error:
@@ -80,8 +84,6 @@ class BucketObjects:
 
 
 def _opened(url: StoreUrl, options: dict[str, Any]) -> "ObjectStore":
-    from datetime import timedelta
-
     from obstore.store import AzureStore, GCSStore, S3Store
 
     options["client_options"] = {"connect_timeout": "5s", "timeout": "60s", "allow_http": True}
