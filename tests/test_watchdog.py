@@ -2,7 +2,9 @@
 
 import os
 import re
+import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +17,7 @@ import tritonclient.grpc as triton
 from naiad_cli.long_executions import locate_instance
 from naiad_custom import FP32, Array, model
 
-from .written import write_model
+from .written import ECHO, Gate, write_model
 
 if TYPE_CHECKING:
     from conftest import ServerProcess
@@ -28,6 +30,18 @@ from naiad_custom import FP32, Array, model
 @model
 def hangs(x: Array[FP32, 1]) -> Array[FP32, 1]:
     threading.Event().wait()
+    return x
+"""
+
+WAITS = """
+from pathlib import Path
+
+from naiad_custom import FP32, Array, model
+
+@model
+def waits(x: Array[FP32, 1]) -> Array[FP32, 1]:
+    Path({entered!r}).write_text("in")
+    Path({gate!r}).read_text()
     return x
 """
 
@@ -53,6 +67,35 @@ def test_a_loop_that_stands_still_ends_the_process(serve: "Callable[..., ServerP
     log = "\n".join(server.lines)
     assert re.search(r"the event loop has stood still for 1 s \(--watchdog-secs\), in wait \(", log)
     assert re.search(r'File ".*/hangs/1/model.py", line 8 in hangs', log)
+
+
+def test_a_process_that_was_stopped_answers_what_was_in_flight_and_what_came_meanwhile(
+    serve: "Callable[..., ServerProcess]", tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+    write_model(tmp_path / "models", "waits", WAITS.format(**gate.paths), 'backend: "python"')
+    write_model(tmp_path / "models", "echo", ECHO, 'backend: "python"')
+    server = serve(tmp_path / "models", "--watchdog-secs=1")
+    port = server.wait_for(r"grpc frontend listens at \S+:(\d+)").group(1)
+    server.wait_for("metrics frontend listens")
+    tensor = triton.InferInput("x", [1], "FP32").set_data_from_numpy(np.ones(1, np.float32))
+
+    with ThreadPoolExecutor(2) as pool, triton.InferenceServerClient(f"127.0.0.1:{port}") as client:
+        assert client.is_server_ready()
+        in_flight = pool.submit(client.infer, "waits", [tensor])
+        gate.wait_until_entered()
+        server.signal(signal.SIGSTOP)
+        meanwhile = pool.submit(client.infer, "echo", [tensor])
+        time.sleep(3)  # three times what the watchdog allows
+        unanswered = not meanwhile.done()
+        server.signal(signal.SIGCONT)
+        gate.let_through()
+        results = [each.result(30) for each in (in_flight, meanwhile)]
+        answers = [each.as_numpy(each.get_response().outputs[0].name).tolist() for each in results]
+
+    assert (unanswered, answers) == (True, [[1.0], [1.0]])
+    server.signal(signal.SIGTERM)
+    assert server.exit_status() == 0
 
 
 def test_an_instance_that_hangs_is_located_by_its_thread(naiad_serve: Callable[..., Any]) -> None:
