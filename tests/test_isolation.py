@@ -76,6 +76,7 @@ FAULTS = {
     "closed_files": Fault("os.closerange(3, 1000)", "closed its link", None, -signal.SIGABRT),
     "endless_loop": Fault(FREEZES, "execution_timeout", None),
     "keeps_the_interpreter": Fault("ctypes.PyDLL(None).pause()", "execution_timeout", None),
+    "keeps_the_interpreter_a_while": Fault("ctypes.PyDLL(None).usleep(2_000_000)", "execution_timeout", None),
     "much_memory": Fault("bytearray(20 << 30)", "MemoryError", "MemoryError"),
     "hangs_up": Fault("os.kill(os.getpid(), signal.SIGHUP)", "signal 1 ", None),
     "terminates": Fault("os.kill(os.getpid(), signal.SIGTERM)", "signal 15 ", None),
@@ -94,6 +95,11 @@ FAULTS = {
     "garbage": Fault("os.write(1, bytes(range(32)) * 500)", ANSWERS, ANSWERS),
     "exception_without_text": Fault("raise Odd", "Odd", "Odd"),
 }
+IN_ONE_PROCESS = {
+    "interrupts": "KeyboardInterrupt|^$",  # the main thread of the process is interrupted, in its time
+    "signals": "signal only works in main thread",
+}
+"""What differs where all instances of a model live on threads of one process."""
 LIBRARIES = {"http": http, "grpc": grpc}
 
 
@@ -177,11 +183,12 @@ def load_on_good(addresses: dict[str, str]) -> Iterator[None]:
     assert min(answered[name] for name in LIBRARIES) > 3
 
 
-@pytest.mark.parametrize("isolation", ["process", "thread"])
+@pytest.mark.parametrize("isolation", ["process", "model", "thread"])
 def test_no_fault_of_a_model_reaches_another_one(
     serve: "Callable[..., ServerProcess]", tmp_path: Path, isolation: str
 ) -> None:
-    texts = {name: each.isolated if isolation == "process" else each.on_thread for name, each in FAULTS.items()}
+    texts = {name: each.on_thread if isolation == "thread" else each.isolated for name, each in FAULTS.items()}
+    texts |= IN_ONE_PROCESS if isolation == "model" else {}
     survived = {name: text for name, text in texts.items() if text is not None}
     failing = [name for name, text in survived.items() if text]
     model_of = {name: f"fails_{failing.index(name) // 2}" if name in failing else "answers" for name in survived}
@@ -213,6 +220,44 @@ def test_what_ends_a_process_ends_the_server_without_isolation(
         ignore(other, grpc, "bad", number_of(name))
 
     assert server.exit_status() == FAULTS[name].ends
+
+
+@pytest.mark.parametrize("name", ["hangs_up", "terminates", "interrupts"])
+def test_a_signal_that_a_model_sends_stops_the_server_without_isolation(
+    serve: "Callable[..., ServerProcess]", tmp_path: Path, name: str
+) -> None:
+    server = serve(write_faults(tmp_path / "models", "thread", "bad"), frontends=["http", "grpc"])
+    addresses = addresses_of(server)
+
+    with client_of("http", addresses["http"]) as client:
+        ignore(client, http, "bad", number_of(name))
+
+    assert server.exit_status() == 0
+
+
+def test_a_library_that_keeps_the_interpreter_on_a_thread_holds_all_requests_up_and_loses_none(
+    serve: "Callable[..., ServerProcess]", tmp_path: Path
+) -> None:
+    server = serve(write_faults(tmp_path / "models", "thread", "bad"), frontends=["http", "grpc"])
+    addresses = addresses_of(server)
+    waits = []
+
+    with (
+        load_on_good(addresses),
+        client_of("http", addresses["http"]) as one,
+        client_of("grpc", addresses["grpc"]) as other,
+    ):
+        keeps = threading.Thread(target=ignore, args=(one, http, "bad", number_of("keeps_the_interpreter_a_while")))
+        keeps.start()
+        while keeps.is_alive():
+            begun = time.monotonic()
+            assert infer(other, grpc.InferInput, "good", 0.5) == 0.5
+            waits.append(time.monotonic() - begun)
+        keeps.join()
+
+    assert max(waits) >= 1.5
+    server.signal(signal.SIGTERM)
+    assert server.exit_status() == 0
 
 
 def test_an_endless_loop_on_a_thread_leaves_the_other_models_alone(
