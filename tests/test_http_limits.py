@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
+import tritonclient.grpc as triton
 
 from .conftest import FRONTENDS, NAIAD, ServerProcess
 from .written import ECHO, write_model
@@ -18,6 +19,8 @@ from .written import ECHO, write_model
 FILES = 300
 SILENT = 500
 PATIENCE = 30.0
+SOON = "--grpc-handshake-timeout=2000"
+"""Silent clients of gRPC keep others out until their time for a handshake is over."""
 REQUEST = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [7]}]}
 
 
@@ -28,7 +31,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
     local = [f"--{name}-address=127.0.0.1" for name in FRONTENDS]
     ports = [f"--{name}-port=0" for name in FRONTENDS]
     limited = ["sh", "-c", f'ulimit -n {FILES}; exec "$0" "$@"']
-    process = ServerProcess([*limited, NAIAD, "serve", *local, *ports, tmp_path / "models"])
+    process = ServerProcess([*limited, NAIAD, "serve", *local, *ports, SOON, tmp_path / "models"])
     yield process
     process.end()
 
@@ -55,17 +58,35 @@ def answers_in_time(url: str, document: object = None) -> bool:
     return True
 
 
-def test_silent_clients_do_not_shut_others_out(server: ServerProcess) -> None:
-    url = server.url
-    port = int(url.rpartition(":")[2])
-    metrics = server.wait_for(r"metrics frontend listens at (http://\S+/metrics)").group(1)
+def is_live_in_time(address: str) -> bool:
+    """Whether a gRPC client is answered before long."""
+    deadline = monotonic() + PATIENCE
+    while True:
+        try:
+            with triton.InferenceServerClient(address) as client:
+                return bool(client.is_server_live(client_timeout=5))
+        except triton.InferenceServerException:
+            if monotonic() > deadline:
+                return False
+            sleep(0.1)
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_silent_clients_do_not_shut_others_out(server: ServerProcess, protocol: str) -> None:
+    addresses: dict[str, str] = {}
+    while len(addresses) < len(FRONTENDS):
+        name, address = server.wait_for(r"(\w+) frontend listens at \S*?([\d.]+:\d+)").groups()
+        addresses[name] = address
+    url = f"http://{addresses['http']}"
+    host, _, port = addresses[protocol].rpartition(":")
 
     with ExitStack() as stack:
         for _ in range(SILENT):
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE))
+            stack.enter_context(socket.create_connection((host, int(port)), timeout=PATIENCE))
         live = answers_in_time(f"{url}/v2/health/live")
-        scraped = answers_in_time(metrics)
+        called = is_live_in_time(addresses["grpc"])
+        scraped = answers_in_time(f"http://{addresses['metrics']}/metrics")
         loaded = answers_in_time(f"{url}/v2/repository/index", {})
         inferred = answers_in_time(f"{url}/v2/models/echo/infer", REQUEST)
 
-    assert (live, scraped, loaded, inferred) == (True, True, True, True)
+    assert (live, called, scraped, loaded, inferred) == (True, True, True, True, True)
