@@ -144,7 +144,7 @@ def test_the_configured_file_tells_the_platform_whatever_else_is_there(version):
     assert resolved(config, version) == ("tensorflow", "tensorflow_graphdef", "old.graphdef")
 
 
-def test_the_files_for_single_gpus_tell_the_platform_whatever_else_is_there(version):
+def test_the_files_for_single_gpus_decide_the_platform_whatever_else_is_there(version):
     (version / "model.savedmodel").mkdir()
     (version / "sm90.graphdef").touch()
     config = ModelConfig(name="m", cc_model_filenames={"9.0": "sm90.graphdef"})

@@ -100,4 +100,4 @@ def test_the_first_hundred_of_many_problems_are_listed(tmp_path: Path, many: dic
 
     assert len(caught.value.problems) == 101
     assert len(str(caught.value).splitlines()) == 101
-    assert str(caught.value).endswith("config of the load request: there are more problems; mend these first")
+    assert str(caught.value).endswith("there are more problems; mend these first")
