@@ -1,5 +1,6 @@
 """The other commands, as processes: against a real server, and with plugins that are broken or clash."""
 
+import json
 import os
 from collections.abc import Callable
 from importlib import metadata
@@ -62,12 +63,14 @@ def test_a_repository_is_checked_with_the_real_backends(tmp_path: Path) -> None:
         write_model(tmp_path, name, text)
 
     status, message, _ = run("check", tmp_path)
+    listed = json.loads(run("check", tmp_path, "--json")[1])
 
     assert status == 1
     assert "weigh: ok\n" in message
     assert "typo: 1 problem\n" in message
     assert "FP33" in message
     assert message.endswith("2 models, 1 with problems\n")
+    assert [(each["name"], bool(each["problems"])) for each in listed] == [("typo", True), ("weigh", False)]
 
 
 def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
@@ -112,6 +115,9 @@ def test_a_broken_plugin_is_listed_with_the_reason_and_the_others_stay(tmp_path:
     assert rows["abacus"][:2] == ["naiad-abacus 3.1", "skipped"]
     assert rows["abacus"][2].startswith("ModuleNotFoundError: No module named 'no_such_module'")
     assert rows["custom"][1] == "backend, service"
+    listed = {each["name"]: each for each in json.loads(run("plugins", "--json", PYTHONPATH=str(tmp_path))[1])}
+    assert listed["abacus"]["skipped"] == rows["abacus"][2]
+    assert (listed["custom"]["skipped"], "python" in str(listed["custom"]["offers"])) == ("", True)
 
 
 def test_two_plugins_of_one_name_stop_every_command_naming_both(tmp_path: Path) -> None:

@@ -202,6 +202,18 @@ def test_every_frontend_says_where_it_listens(serve: "Serve", repository: Path) 
     assert len({grpc, http, "0"}) == 3
 
 
+@pytest.mark.parametrize(("address", "warnings"), [("0.0.0.0", 1), ("127.0.0.1", 0)])
+def test_a_server_that_other_machines_reach_says_so_once(
+    serve: "Serve", repository: Path, address: str, warnings: int
+) -> None:
+    server = serve(repository, f"--http-address={address}", "--grpc-address=127.0.0.1")
+    server.wait_for("http frontend listens at")
+    server.signal(signal.SIGTERM)
+    assert server.exit_status() == 0
+
+    assert len([line for line in server.lines if "docs/security.md" in line]) == warnings
+
+
 def test_a_repository_that_is_not_there_ends_the_server(serve: "Serve", tmp_path: Path) -> None:
     server = serve(tmp_path / "nowhere")
 

@@ -103,7 +103,7 @@ async def test_a_model_that_hangs_is_given_up_after_the_timeout(
         errors = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(error) for error in errors] == [ShuttingDownError] * 3
         assert "Server is stopping" in str(errors[0])
-        assert "some instances did not end within 30 s" in caplog.text
+        assert "model 'm' version 1 did not end in time and is given up" in caplog.text
         assert not await server.stop()
         backend.release()
         await until(lambda: "close m_0" in backend.events)

@@ -135,8 +135,8 @@ class ModelVersion:
         if self._closing is None:
             self._closing = asyncio.create_task(self._end())
         _, late = await asyncio.wait([self._closing], timeout=grace)
-        if late:
-            self._closing.cancel()
+        if late and self._closing.cancel() and grace:
+            _logger.error("model '%s' version %d did not end in time and is given up", self.name, self.version)
         self._fail_all(executing=True)  # what streams may go on when all instances have ended
         return not late
 

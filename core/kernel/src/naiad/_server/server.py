@@ -129,8 +129,6 @@ class Server:
         ended = await steps.run("the models", self._models.close(seconds()), None, False)  # bounds each of its parts
         await self._services.stop(steps, lambda: max(_SECONDS_TO_WRITE, seconds()))
         self._state = "STOPPED"
-        if not ended:
-            _logger.error("some instances did not end within %g s", self.settings["exit-timeout-secs"])
         return ended
 
     async def __aenter__(self) -> "Server":
