@@ -5,16 +5,20 @@ import itertools
 import os
 import socket
 import sys
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from naiad.backend import Batch, Reply
+from naiad.backend import Batch, ModelContext, Reply
 from naiad.errors import NaiadError, WorkerDiedError
 from naiad.types import Request
+from naiad_config.text import parse_text
+from naiad_kit.calls import ModelCallService
 from naiad_kit.senders import NullSender
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import ARENA, RETIRED, Connection, Memory
@@ -22,6 +26,8 @@ from naiad_process_workers.frames import LinkBrokenError, LinkClosedError, frame
 from naiad_process_workers.instance import ProcessInstance
 from naiad_process_workers.messages import Kind, batch_in, put_answer, put_reply
 from naiad_process_workers.process import Limits
+from naiad_process_workers.remote_services import Caller
+from naiad_process_workers.services import ControlLink
 from naiad_tensors.tensors import Tensor
 
 from .pair import connected, is_free
@@ -257,6 +263,51 @@ def test_the_process_reads_what_the_server_writes(alone: bool, kind: Kind) -> No
     other.close()
     other.memory.close()
     instance.process.end()
+
+
+class OpenCalls:
+    """Model calls that come to no end: what was begun, and whether a stream was closed."""
+
+    def __init__(self) -> None:
+        self.begun: list[Future[Any]] = []
+        self.streams = 0
+
+    def begin(self, request: Request) -> "Future[Any]":
+        self.begun.append(Future())
+        return self.begun[-1]
+
+    def stream(self, request: Request) -> "OpenCalls":
+        self.streams += 1
+        return self
+
+    def close(self) -> None:
+        self.streams -= 1
+
+
+def test_the_end_of_a_process_ends_its_calls_its_streams_and_the_checks_of_its_readiness(tmp_path: Path) -> None:
+    models = OpenCalls()
+    context = ModelContext(parse_text('name: "m"'), 1, tmp_path, tmp_path, parts={ModelCallService.name: models})
+    reasons: list[str] = []
+    with connected() as (here, there):
+        here.socket.settimeout(None)
+        control = ControlLink(here, context, lambda number: ())
+        caller = Caller(there, lambda requests: (0, []))
+        for name in ("infer", "stream"):
+            caller.begin(name, 0, [], request=Request("other", {}))
+        check = threading.Thread(target=lambda: reasons.append(control.why_not_ready()), daemon=True)
+        check.start()
+        kinds: set[int] = set()
+        while kinds != {Kind.REPLY, Kind.READY}:  # the stream was begun, and the check
+            kinds |= {frame.kind for frame in there.receive()}
+        assert (len(models.begun), models.streams) == (1, 1)
+
+        there.socket.shutdown(socket.SHUT_RDWR)
+        control.close()
+
+        check.join(10)
+        assert [*reasons, control.why_not_ready()] == ["its process has ended"] * 2
+        assert models.begun[0].cancelled()
+        assert models.streams == 0
 
 
 def test_senders_may_open_while_an_answer_with_strings_is_taken_on_a_thread() -> None:
