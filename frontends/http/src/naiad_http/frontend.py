@@ -65,8 +65,7 @@ class HttpFrontend:
         if context is None:
             return endpoint.url("http")
         renewal = CertificateRenewal(settings, "HTTP")
-        use = partial(load_pair, context, "http", renewal.certificate, renewal.key)
-        self._renewing = asyncio.get_running_loop().create_task(renewal.follow(use))
+        self._renewing = asyncio.get_running_loop().create_task(renewal.follow(partial(load_pair, context)))
         return endpoint.url("https")
 
     def application(self, server: "ServerApi") -> "AsgiApp":

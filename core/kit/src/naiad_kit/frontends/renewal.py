@@ -8,7 +8,7 @@ from typing import Any
 
 from naiad.errors import UsageError
 from naiad_kit.frontends.codec_threads import CodecThreads
-from naiad_kit.frontends.tls import check_pair
+from naiad_kit.frontends.tls import read_pair
 
 _logger = logging.getLogger("naiad")
 
@@ -30,37 +30,37 @@ class CertificateRenewal:
         self.key: str = settings[f"{self._option}-server-key"]
         self._seen = self._state()
 
-    def renewed(self) -> bool:
-        """Whether the files are others than at the last look and make a pair. Blocks while it reads them."""
+    def renewed(self) -> tuple[bytes, bytes] | None:
+        """The certificate and key if the files have changed since the last look and are a pair. Blocks."""
         state = self._state()
         if state == self._seen:
-            return False
+            return None
         self._seen = state
         try:
-            check_pair(self._option, self.certificate, self.key)
+            return read_pair(self._option, self.certificate, self.key)
         except UsageError as error:
             _logger.warning("the %s certificate stays as it was: %s", self._protocol, error)
-            return False
-        return True
+            return None
 
-    async def follow(self, use: Callable[[], None]) -> None:
-        """Call `use` on the event loop whenever there is a new pair, until the task is cancelled.
+    async def follow(self, use: Callable[[bytes, bytes], None]) -> None:
+        """Call `use` on the event loop with each new certificate and key, until the task is cancelled.
 
-        `use` reads the files; it may raise OSError or UsageError where they have changed again meanwhile.
+        It gets what was checked: the files may have changed again. After an OSError of it the files are read again.
         """
         threads = CodecThreads(f"naiad-{self._option}-certificates", 1)
         try:
             while True:
                 await asyncio.sleep(LOOK_SECONDS)
-                if await threads.run(self.renewed):
-                    self._use(use)
+                pair = await threads.run(self.renewed)
+                if pair is not None:
+                    self._use(use, *pair)
         finally:
             threads.close()
 
-    def _use(self, use: Callable[[], None]) -> None:
+    def _use(self, use: Callable[[bytes, bytes], None], certificate: bytes, key: bytes) -> None:
         try:
-            use()
-        except (OSError, UsageError) as error:  # the files have changed again since they were read
+            use(certificate, key)
+        except OSError as error:  # as for want of a file descriptor
             self._seen = ()
             _logger.warning("the %s certificate stays as it was: %s", self._protocol, error)
         else:

@@ -1,7 +1,10 @@
 """TLS options: the server's certificate and key, and the roots of client certificates."""
 
+import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from naiad.errors import UsageError
@@ -21,7 +24,7 @@ def server_context(settings: Mapping[str, Any], protocol: str) -> ssl.SSLContext
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate, key = (_readable(settings, protocol, f"{option}-server-{part}") for part in ("cert", "key"))
-    load_pair(context, option, certificate, key)
+    load_pair(context, *read_pair(option, certificate, key))
     if mutual or settings[f"{option}-root-cert"]:
         _load_roots(context, option, _readable(settings, protocol, f"{option}-root-cert"))
         context.verify_mode = ssl.CERT_REQUIRED if mutual else ssl.CERT_OPTIONAL
@@ -48,20 +51,37 @@ def _readable(settings: Mapping[str, Any], protocol: str, option: str) -> str:
         raise UsageError(f"--{option}: '{path}' cannot be read: {error.strerror or error}") from error
 
 
-def check_pair(option: str, certificate: str, key: str) -> None:
-    """Raise UsageError unless these files are a certificate and its key; `option` is `http` or `grpc`."""
-    load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), option, certificate, key)
+def read_pair(option: str, certificate: str, key: str) -> tuple[bytes, bytes]:
+    """The contents of these files. Raises UsageError unless they are a certificate and its key.
 
-
-def load_pair(context: ssl.SSLContext, option: str, certificate: str, key: str) -> None:
-    """Have a context use that certificate and key. Raises UsageError unless these files are such a pair."""
+    `option` is `http` or `grpc`.
+    """
     try:
-        context.load_cert_chain(certificate, key, password=_no_password)
+        contents = Path(certificate).read_bytes(), Path(key).read_bytes()
+        load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), *contents)
     except (ssl.SSLError, OSError) as error:
         raise UsageError(
             f"--{option}-server-cert '{certificate}' and --{option}-server-key '{key}' are not a certificate and key "
             f"that belong together, in PEM and without a password: {error}"
         ) from error
+    return contents
+
+
+def load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Have a context use a certificate and its key, in PEM. Raises ssl.SSLError and OSError.
+
+    A context in use takes only what `read_pair` has checked: with a key of another certificate it would lose its own.
+    """
+    with _file_in_memory(certificate) as certificate_path, _file_in_memory(key) as key_path:
+        context.load_cert_chain(certificate_path, key_path, password=_no_password)
+
+
+@contextmanager
+def _file_in_memory(content: bytes) -> Iterator[str]:
+    """The path of a file in memory with that content: `load_cert_chain` takes no bytes, and no key goes to a disk."""
+    with os.fdopen(os.memfd_create("naiad-certificate"), "wb", buffering=0) as file:
+        file.write(content)
+        yield f"/proc/self/fd/{file.fileno()}"
 
 
 def _no_password() -> str:

@@ -6,21 +6,20 @@ from typing import Any
 
 import grpc
 
-from naiad_kit.frontends.tls import server_context
+from naiad_kit.frontends.tls import read_pair, server_context
 
 
 class Certificates:
-    """The certificate and key of the options, for any number of servers; `renew` reads them again."""
+    """The certificate and key of the options, for any number of servers, until `renew` replaces them."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
         self._mutual: bool = settings["grpc-use-ssl-mutual"]
-        self.renew()
+        self.renew(*read_pair("grpc", settings["grpc-server-cert"], settings["grpc-server-key"]))
 
-    def renew(self) -> None:
-        """Read the files again; each server uses them from its next connection on."""
+    def renew(self, certificate: bytes, key: bytes) -> None:
+        """Use that certificate and key, and the roots as they are now, from the next connection of each server on."""
         settings = self._settings
-        key, certificate = (Path(settings[name]).read_bytes() for name in ("grpc-server-key", "grpc-server-cert"))
         roots = Path(settings["grpc-root-cert"]).read_bytes() if settings["grpc-root-cert"] else None
         self.configuration = grpc.ssl_server_certificate_configuration(((key, certificate),), roots)
 

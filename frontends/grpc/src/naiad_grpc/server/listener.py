@@ -100,8 +100,7 @@ class Listener:
             self._servers.append(await create(make, sock=each, **tls))
         if self._tls is not None:
             renewal = CertificateRenewal(settings, "gRPC")
-            use = partial(load_pair, self._tls, "grpc", renewal.certificate, renewal.key)
-            self._renewing = loop.create_task(renewal.follow(use))
+            self._renewing = loop.create_task(renewal.follow(partial(load_pair, self._tls)))
         return endpoint.target
 
     async def stop(self, grace: float) -> None:
