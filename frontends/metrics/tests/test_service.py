@@ -1,5 +1,6 @@
 """The metrics service over a server without models: the machine, its GPUs, and which families there are."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -73,6 +74,40 @@ async def test_a_driver_that_hangs_costs_one_thread_and_stops_no_scrape(monkeypa
     release.set()
     await metrics.scrape()
     assert gpus(metrics)["nv_gpu_utilization"] == {frozenset({("gpu_uuid", "GPU-1")}): 0.5}
+
+
+async def test_a_reading_that_took_longer_than_its_scrape_counts_at_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("naiad_metrics.service._GPU_SECONDS", 0.0)
+    began, release, reading = threading.Event(), threading.Event(), []
+
+    def look() -> tuple[GpuReading, ...]:
+        reading.append(threading.current_thread())
+        began.set()
+        release.wait(10)
+        return (GpuReading("GPU-1", utilization=0.5),)
+
+    metrics = await started(MetricsConfig(interval=0.0), look)
+    await metrics.scrape()
+    await asyncio.to_thread(began.wait, 10)
+    release.set()
+    await asyncio.to_thread(reading[0].join)
+
+    await metrics.scrape()
+
+    assert gpus(metrics)["nv_gpu_utilization"] == {frozenset({("gpu_uuid", "GPU-1")}): 0.5}
+
+
+async def test_a_driver_that_fails_costs_only_the_metrics_of_gpus(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> tuple[GpuReading, ...]:
+        raise RuntimeError("can't start new thread")
+
+    metrics = await started(MetricsConfig(), fail)
+
+    families = await metrics.scrape()
+
+    assert families
+    assert gpus(metrics) == {}
+    assert caplog.messages == ["the GPUs cannot be read, and have no metrics: can't start new thread"]
 
 
 @pytest.mark.parametrize("config", [MetricsConfig(gpu=False), MetricsConfig(enabled=False)])

@@ -1,6 +1,7 @@
 """The metrics service: collects the metrics of a server, and observes latencies for it."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ from naiad_metrics.versions import add_version
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
+
+_logger = logging.getLogger("naiad")
 
 TURN = 0.001
 """Seconds for which metrics are collected at a time."""
@@ -114,7 +117,7 @@ class MetricsService:
             return collection.families() + of_plugins + self._store.collect()
 
     async def _look_at_gpus(self) -> None:
-        """Do so unless it was less than `--metrics-interval-ms` ago, on a thread: the driver takes a while.
+        """Read the GPUs on a thread, as the driver takes a while, unless they were read in `--metrics-interval-ms`.
 
         A driver that hangs costs one thread, and a collection waits for it a second; the last values count meanwhile.
         """
@@ -123,11 +126,22 @@ class MetricsService:
             return
         self._gpus_read_at = now
         reading = self._gpu_reading
-        if reading is None or reading.done():
+        if reading is not None and reading.done():  # after the scrape that began it
+            self._keep(reading)
+            reading = None
+        if reading is None:
             reading = self._gpu_reading = asyncio.ensure_future(on_own_thread("naiad-gpus", self._read_gpus))
         await asyncio.wait((reading,), timeout=_GPU_SECONDS)
         if reading.done():
+            self._keep(reading)
+
+    def _keep(self, reading: "asyncio.Future[tuple[GpuReading, ...]]") -> None:
+        self._gpu_reading = None
+        try:
             self._gpus = reading.result()
+        except Exception as error:  # noqa: BLE001 - no failure of a driver may cost the other metrics
+            self._gpus = ()
+            _logger.warning("the GPUs cannot be read, and have no metrics: %s", error)
 
     def _add_machine(self, collection: Collection) -> None:
         reading = self._machine.reading(monotonic())
