@@ -218,7 +218,7 @@ class RequestReader:
     def _begin(self, head: HttpHead, view: memoryview) -> tuple[Event, int]:
         """Begin an incomplete or chunked body with the bytes that have arrived."""
         if head.refusal is not None:
-            return self._refuse(head, head.refusal, len(view))
+            return self._refuse(head, head.refusal, min(len(view), head.length))
         if head.length > self._limit:
             raise too_large(head.length, self._limit)
         event: Event = Signal.CONTINUE if head.expects_continue and not view else None

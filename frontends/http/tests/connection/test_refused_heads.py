@@ -40,6 +40,15 @@ def test_a_large_body_is_not_waited_for(connect, fake_server, target, headers, s
     assert (len(connection.answers()), fake_server.calls, connection.transport.eof) == (1, [], True)
 
 
+def test_what_follows_a_refused_body_above_the_limit_of_bodies_is_served(connect, fake_server, infer):
+    connection = connect(limit=1000)
+
+    connection.send(head("/nowhere", "Content-Length: 2000") + bytes(2000) + infer())
+
+    assert [answer.status for answer in connection.answers()] == [404]
+    assert len(fake_server.calls) == 1
+
+
 @REFUSED_HEADS
 def test_a_client_that_waits_for_our_word_gets_the_refusal(connect, target, headers, status):
     connection = connect(**RULES)
