@@ -79,7 +79,8 @@ def _body_of(message: Message) -> Buffer:
 class AsgiCycle:
     """A request whose body is complete, and its response; `on_response` is called when the response is written.
 
-    `status` is that of the response, 0 before, `sent` the bytes of its body.
+    `decide_keep_alive` is asked when the head of the response is written. `status` is that of the response, 0 before,
+    `sent` the bytes of its body.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class AsgiCycle:
         transport: asyncio.Transport,
         flow: Flow,
         headers: list[tuple[bytes, bytes]],
-        keep_alive: bool,
+        decide_keep_alive: Callable[[], bool],
         on_response: Callable[[], None],
     ) -> None:
         self._disconnected = False
@@ -99,7 +100,8 @@ class AsgiCycle:
         self._transport = transport
         self._flow = flow
         self._headers = headers
-        self._keep_alive = keep_alive
+        self._decide_keep_alive: Callable[[], bool] | None = decide_keep_alive
+        self._keep_alive = False
         self._on_response: Callable[[], None] | None = on_response
         self._started = False
         self._head = b""  # of the response, until it is written with the begin of the body
@@ -135,7 +137,7 @@ class AsgiCycle:
                 _log.error("the ASGI application returned without a complete response")
                 await self._fail()
         finally:
-            self._on_response = None  # which refers to the connection
+            self._on_response = self._decide_keep_alive = None  # which refer to the connection
 
     async def _fail(self) -> None:
         if self._started and not self._head:
@@ -171,6 +173,7 @@ class AsgiCycle:
 
     def _write_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         content = [_status_line(status)]
+        self._keep_alive = self._decide_keep_alive is not None and self._decide_keep_alive()
         self._chunked = has_length = closes = False
         for name, value in ((name.lower(), value) for name, value in headers):
             if _INVALID_NAME.search(name) or _INVALID_VALUE.search(value):

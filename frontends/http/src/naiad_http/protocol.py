@@ -254,7 +254,7 @@ class HttpProtocol(Connection):
 
     def _start_application(self, message: Message) -> None:
         headers = self._state.default_headers
-        cycle = AsgiCycle(message, self._transport, self._flow, headers, self._decide_keep_alive(), self._end_cycle)
+        cycle = AsgiCycle(message, self._transport, self._flow, headers, self._decide_keep_alive, self._end_cycle)
         self._cycle = cycle
         task = self._loop.create_task(cycle.run_asgi(self._config.loaded_app))
         self._state.tasks.add(task)

@@ -47,7 +47,7 @@ def run(application, method="GET", keep_alive=True, version="1.1"):
         flow, date = Flow(transport), [(b"date", b"today")]
         flow.pause_reading()  # further requests wait
         message = Message(head, b"bo", b"dy")
-        cycle = AsgiCycle(message, transport, flow, date, keep_alive, lambda: responses.append(1))
+        cycle = AsgiCycle(message, transport, flow, date, lambda: keep_alive, lambda: responses.append(1))
         await cycle.run_asgi(application)
 
     asyncio.run(main())
@@ -169,9 +169,7 @@ def test_the_head_is_written_with_the_begin_of_the_body():
 
 def test_an_application_that_is_cancelled_for_a_client_who_is_gone_is_no_failure(caplog):
     async def main():
-        cycle = AsgiCycle(
-            Message(head_of(), b"", b""), Transport(), Flow(Transport()), [], keep_alive=True, on_response=lambda: None
-        )
+        cycle = AsgiCycle(Message(head_of(), b"", b""), Transport(), Flow(Transport()), [], lambda: True, lambda: None)
         task = asyncio.create_task(cycle.run_asgi(lambda *_: asyncio.Event().wait()))
         await asyncio.sleep(0)
         cycle.disconnect()
@@ -181,3 +179,21 @@ def test_an_application_that_is_cancelled_for_a_client_who_is_gone_is_no_failure
     asyncio.run(main())
 
     assert caplog.text == ""
+
+
+def test_a_server_that_begins_to_drain_before_the_head_is_written_says_that_the_connection_closes():
+    transport, draining = Transport(), []
+
+    async def application(scope, receive, send):
+        draining.append(True)
+        await answer(b"abc", headers=[(b"content-length", b"3")])(scope, receive, send)
+
+    async def main():
+        cycle = AsgiCycle(
+            Message(head_of(), b"", b""), transport, Flow(transport), [], lambda: not draining, lambda: None
+        )
+        await cycle.run_asgi(application)
+
+    asyncio.run(main())
+
+    assert (b"connection: close\r\n" in transport.content, transport.closed) == (True, True)
