@@ -254,3 +254,17 @@ def test_a_large_output_leaves_the_event_loop(talk, monkeypatch, action):
     assert exchange.status == 200
     assert [name.startswith("naiad-http-codec") for name in threads] == [True]
     assert len(b"".join(exchange.pieces)) > 2_000_000
+
+
+@pytest.mark.parametrize("action", ["generate", "generate_stream"])
+def test_a_thread_that_cannot_start_is_reported_with_its_remedy(talk, monkeypatch, action):
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    async def script(exchange, call):
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        call.send("x" * 2_000_000, final=True)
+
+    exchange = talk(script, action)
+
+    assert b"no thread can be started (can't start new thread); raise ulimit -u" in b"".join(exchange.pieces)

@@ -165,4 +165,7 @@ async def _encoded(take: Callable[[Outcome, bool], _Encoded], outcome: Outcome, 
     try:
         return take(outcome, False)
     except LargeOutput:
-        return await threads.run(partial(take, outcome, True))
+        try:
+            return await threads.run(partial(take, outcome, True))
+        except NaiadError as error:  # as of threads, none of which could be started
+            return take(error, False)

@@ -182,7 +182,9 @@ class HttpProtocol(Connection):
     def _write_encoded(
         self, request: Request, outcome: Outcome, encoded: Encoded | HttpResponse | BaseException
     ) -> None:
-        if isinstance(encoded, BaseException):  # no encoder may raise these; SystemExit of a model's object for one
+        if isinstance(encoded, NaiadError):  # as of threads, none of which could be started
+            encoded = error_response(encoded, request.id)
+        elif isinstance(encoded, BaseException):  # no encoder may raise these; SystemExit of a model's object for one
             encoded = unexpected(InternalError(f"{type(encoded).__name__} while the answer was encoded"))
         if isinstance(encoded, HttpResponse):
             self._respond(encoded)

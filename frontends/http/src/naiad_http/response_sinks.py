@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from naiad.errors import InternalError
+from naiad.errors import InternalError, NaiadError
 from naiad_http.codec.responses import LargeOutput
 from naiad_http.event_writer import EventWriter
 from naiad_http.generate import EventStream, OneResponse
@@ -63,7 +63,9 @@ class ResponseSink(ABC, Generic[_Encoded]):
 
     def _on_encoded(self, encoded: _Encoded | BaseException) -> None:
         """Write what a thread has encoded, and take the outcomes that were queued meanwhile."""
-        if isinstance(encoded, BaseException):  # no encoder may raise these; SystemExit of a model's object for one
+        if isinstance(encoded, NaiadError):  # as of threads, none of which could be started
+            self._encode(encoded)
+        elif isinstance(encoded, BaseException):  # no encoder may raise these; SystemExit of a model's object for one
             self._encode(InternalError(f"{type(encoded).__name__} while the answer was encoded"))
         else:
             self._write(encoded)

@@ -125,6 +125,10 @@ class FakeJob:
     def cancel(self):
         self.cancelled = True
 
+    def fail(self, error):
+        self.cancelled = True
+        self._on_done(error)
+
     def run(self):
         if not self.cancelled:
             try:

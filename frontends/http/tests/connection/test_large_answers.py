@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from naiad.errors import InternalError
 from naiad.types import Response
 from naiad_http.codec.responses import LARGE_ELEMENTS, json_content
 from naiad_tensors.tensors import Tensor
@@ -71,6 +72,28 @@ def test_a_large_binary_answer_needs_no_thread(connection, threads, fake_server)
     _answer(fake_server, LARGE_ELEMENTS + 1)
 
     assert (len(connection.answers()), threads.jobs) == (1, [])
+
+
+def test_a_thread_that_cannot_start_is_reported_with_its_remedy(connection, threads, fake_server):
+    connection.send(_json_request())
+    _answer(fake_server, LARGE_ELEMENTS + 1)
+
+    threads.jobs[0].fail(InternalError("no thread can be started; raise ulimit -u"))
+
+    [answer] = connection.answers()
+    assert (answer.status, json.loads(answer.body)) == (500, {"error": "no thread can be started; raise ulimit -u"})
+
+
+@pytest.mark.parametrize("action", ["generate", "generate_stream"])
+def test_generate_reports_a_thread_that_cannot_start(connection, threads, fake_server, generate, action):
+    connection.send(generate({}, action=action))
+    _answer(fake_server, 1 << 20)
+
+    threads.jobs[0].fail(InternalError("no thread can be started; raise ulimit -u"))
+
+    [answer] = connection.answers()
+    assert answer.status == 500
+    assert b'{"error":"no thread can be started; raise ulimit -u"}' in answer.body
 
 
 def test_a_client_that_leaves_takes_its_encoding_back(connection, threads, fake_server):
