@@ -89,6 +89,8 @@ def test_files_of_strings_and_of_bfloat16_are_read():
     assert values(npy(np.array(["ä", "b"])), "BYTES", (-1,), kind="npy").array.tolist() == ["ä".encode(), b"b"]
     half = values(npy(np.array([1.5, -2], np.float32)), "BF16", (-1,), kind="npy")
     assert bf16_to_fp32(half.array).tolist() == [1.5, -2]
+    whole = values(npy(np.array([1, 70000])), "BF16", (-1,), kind="npy")
+    assert bf16_to_fp32(whole.array).tolist() == [1, 70144]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +98,8 @@ def test_files_of_strings_and_of_bfloat16_are_read():
     [
         (base64.b64encode(b"PK\x03\x04").decode(), "FP32", "is not a .npy file"),
         (npy(np.array([1.5])), "INT32", "the file has float64, input 'X' needs INT32"),
+        (npy(np.array([1j])), "BF16", "the file has complex128, input 'X' needs BF16"),
+        (npy(np.array(["a"])), "BF16", "the file has <U1, input 'X' needs BF16"),
         (npy(np.array([300])), "INT8", "do not fit INT8"),
         (npy(np.array([1])), "BYTES", "needs text"),
         ("!", "FP32", "not valid base64"),

@@ -178,9 +178,7 @@ def _converted(array: np.ndarray, declared: TensorMetadata) -> np.ndarray:
         if array.dtype.kind not in "SU":
             raise InvalidArgumentError(f"the file has {array.dtype}, input '{declared.name}' needs text")
         return bytes_array(array)
-    dtype = tensor_type(datatype).dtype
-    if datatype == "BF16":
-        return fp32_to_bf16(array.astype(np.float32)) if array.dtype.kind == "f" else array.astype(np.uint16)
+    dtype = np.dtype(np.float32) if datatype == "BF16" else tensor_type(datatype).dtype
     converted = array
     if array.dtype != dtype:
         if not np.can_cast(array.dtype, dtype, "same_kind"):
@@ -188,7 +186,7 @@ def _converted(array: np.ndarray, declared: TensorMetadata) -> np.ndarray:
         converted = array.astype(dtype)
         if dtype.kind in "iu" and not np.array_equal(converted, array):
             raise InvalidArgumentError(f"the file has values that do not fit {datatype} of input '{declared.name}'")
-    return converted
+    return fp32_to_bf16(converted) if datatype == "BF16" else converted
 
 
 def _image(content: bytes, entry: Mapping[str, Any], declared: TensorMetadata) -> np.ndarray:
