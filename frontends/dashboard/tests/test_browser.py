@@ -327,6 +327,22 @@ def test_the_page_of_a_model_shows_when_it_is_unloaded_and_loaded_again(start_se
         expect(page.locator("#details section")).to_have_count(3 if state == "READY" else 0)
 
 
+def test_a_page_opened_before_its_model_is_loaded_gets_its_charts_and_its_log(start_server, tmp_path, open_page):
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    server = start_server(**{"dashboard-token-file": str(file)})
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content_Type": "application/json", "naiad_dashboard": "1"}
+    assert server.ask("/actions/unload", "POST", '{"model": "m"}', **headers)[0] == 200
+    page = open_page(f"{server.url}/models/m/versions/1")
+    expect(page.locator("#state")).to_have_text("UNAVAILABLE")
+
+    assert server.ask("/actions/load", "POST", '{"model": "m"}', **headers)[0] == 200
+    logging.getLogger("naiad.model").warning("a line of the model", extra={"model": "m"})
+
+    expect(page.locator("#charts canvas")).to_have_count(4)
+    expect(page.locator("#log")).to_contain_text("a line of the model")
+
+
 def test_the_last_model_leaves_the_page_of_all(start_server, models, open_page):
     server = start_server(**{"model-control-mode": "poll", "repository-poll-secs": 0.1, "load-model": ()})
     page = open_page(server.url)

@@ -115,7 +115,7 @@ function addPoints(points, isFirst) {
     for (const key of Object.keys(columns)) if (key !== "at") columns[key].push(points[key][index]);
   });
   while (columns.at.length && now - columns.at[0] > SECONDS) Object.values(columns).forEach((column) => column.shift());
-  if (isFirst && columns.at.length) makeCharts(document.getElementById("charts"));
+  if (columns.at.length && (isFirst || !plots.length)) makeCharts(document.getElementById("charts"));
   plots.forEach(({ chart, lines }) => {
     chart.setData([columns.at, ...lines.map(([key]) => columns[key])]);
     if (chart.cursor.idx === null || chart.cursor.left < 0) chart.setLegend({ idx: columns.at.length - 1 });  // without a cursor: now
@@ -132,6 +132,6 @@ watch(view, ({ details, points }, isFirst) => {
   draw(html`<${Facts} row=${details.row} />`, target);
   draw(details.phases ? html`<${Details} details=${details} />` : null, document.getElementById("details"));
   const log = document.getElementById("log");
-  if (details.log.length && log.tagName === "OL") keepEnd(log, () => draw(html`<${Log} lines=${details.log} />`, log));
+  if (details.log.length) keepEnd(log, () => draw(html`<${Log} lines=${details.log} />`, log));
   addPoints(points, isFirst);
 });
