@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
+from naiad.errors import NotFoundError
 from naiad_kit.frontends.api_keys import ApiKeys
 from naiad_testing.services import FakeService
 
@@ -67,6 +68,17 @@ def test_an_error_of_the_model_ends_the_trial(server, backend):
     (end,) = lines(server.ask(f"{PATH}/trial", "POST", trial(), **OWN)[2])
 
     assert "<b>broken</b>" in end["end"]["error"]
+
+
+def test_a_trial_of_a_model_that_is_unloaded_meanwhile_has_a_last_line(server, monkeypatch):
+    def unloaded(name, output, version=0):
+        raise NotFoundError("the model 'm' is not loaded")
+
+    monkeypatch.setattr(server.client.server, "labels", unloaded)
+
+    (end,) = lines(server.ask(f"{PATH}/trial", "POST", trial(), **OWN)[2])
+
+    assert end["end"]["error"] == "the model 'm' is not loaded"
 
 
 def test_eight_trials_run_at_once_also_when_their_forms_arrive_together(server, backend):

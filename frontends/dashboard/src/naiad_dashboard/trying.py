@@ -88,7 +88,7 @@ class Trials:
                 body += piece
                 if len(body) > _LARGEST:
                     raise TooLargeError(f"a trial takes at most {_LARGEST} bytes, with files in base64")
-            document, model_request = await self._threads.run(partial(_decoded, bytes(body), metadata, version))
+            document, model_request = await self._threads.run(partial(_decoded, body, metadata, version))
         finally:
             budget.release(reserved)
         return Trial(model_request, document, self._is_decoupled(name, version))
@@ -100,9 +100,10 @@ class Trials:
         started = request.received_ns = monotonic_ns()
         explanation = request.trace = Explanation(request.model_name, request.version) if explained else None
         end: dict[str, Any] = {}
-        now, labels = started, self._labels(request)
+        now = started
         self._running += 1
         try:
+            labels = self._labels(request)  # of a model that may be unloaded by now
             async with aclosing(self._server.stream(request)) as responses:
                 async for response in responses:
                     now = monotonic_ns()
@@ -150,7 +151,7 @@ class Trials:
         )
 
 
-def _decoded(body: bytes, metadata: ModelMetadata, version: int) -> tuple[Mapping[str, Any], ModelRequest]:
+def _decoded(body: bytearray, metadata: ModelMetadata, version: int) -> tuple[Mapping[str, Any], ModelRequest]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
