@@ -74,6 +74,26 @@ def test_an_instance_of_an_isolated_model_has_the_memory_of_its_process(start_se
     assert MODEL_PROCESS_MEMORY not in text
 
 
+class Gauges(FakeService):
+    """Has gauges of a gate: of the model `m`, of another model, of none, and one that is not a number."""
+
+    name = "gauges"
+
+    def metrics(self):
+        samples = [((("model", "m"), ("resource", "R1")), 3), ((("model", "other"),), 77), ((), 5), ((), float("nan"))]
+        return [MetricFamily("held", "What is held", "gauge", [Sample(*each) for each in samples])]
+
+
+def test_a_models_page_has_the_gauges_that_name_it_or_no_model(start_server):
+    server = start_server(Gauges())
+
+    page = text_of(server.ask("/models/m")[2])
+    ((_, event),) = server.events("models/m/versions/1", 1)
+
+    assert re.search(r"Resources and services held ?resource=R1 3 held 5", page)
+    assert [(each["labels"], each["value"]) for each in event["details"]["limits"]] == [("resource=R1", 3), ("", 5)]
+
+
 def test_the_memory_of_one_process_for_all_instances_stands_below_them(start_server):
     text = text_of(start_server(ProcessMemory([])).ask("/models/m")[2])
 
@@ -228,6 +248,17 @@ def test_restricted_apis_need_their_header(start_server, http_options):
     assert server.ask("/", key="secret")[0] == 200
     assert server.ask("/events/models")[0] == 403
     assert server.ask("/plugins")[0] == 200
+
+
+def test_no_page_tells_the_restricted_metadata_and_health_of_the_server(start_server, http_options):
+    server = start_server(http_options, **{"http-restricted-api": ("metadata,health:key=secret",)})
+    version = server.client.server.metadata().version
+
+    def head_line(path, **headers):
+        return text_of(re.search(r'<p class="server">.*?</p>', server.ask(path, **headers)[2], re.DOTALL)[0]).strip()
+
+    assert head_line("/nothing", key="secret") == f"naiad {version} ready"
+    assert [head_line(path) for path in ("/plugins", "/nothing", "/slow")] == ["", "", ""]
 
 
 def test_the_page_of_all_models_shows_its_log_to_those_who_may_read_it(start_server, http_options):

@@ -62,7 +62,7 @@ class Dashboard:
         self._streams = Streams(self._sampler)
         self._follower = Follower(_tracing_of(server))
         self._details = Details(server, self._sampler, server.service(LogTail))
-        self._templates = Templates(server)
+        self._templates = Templates(server, self._restrictions)
         self._trials = Trials(server, self._restrictions)
         self._actions = Actions(server)
         self._pages = Pages(

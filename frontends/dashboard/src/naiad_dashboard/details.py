@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from naiad.errors import NaiadError
@@ -108,7 +109,7 @@ def _limits(families: Iterable[MetricFamily], model: str) -> Iterator[dict[str, 
     for family in families:
         for sample in family.samples if family.name != MODEL_PROCESS_MEMORY else ():
             labels = dict(sample.labels)
-            if isinstance(sample.value, int | float) and labels.pop("model", model) == model:
+            if isinstance(sample.value, int | float) and isfinite(sample.value) and labels.pop("model", model) == model:
                 text = ", ".join(f"{key}={value}" for key, value in labels.items())
                 yield {"name": family.name, "help": family.help, "labels": text, "value": sample.value}
 

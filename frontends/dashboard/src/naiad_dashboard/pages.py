@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 class Templates:
     """The templates, with the filters of figures and links; everything is escaped."""
 
-    def __init__(self, server: "ServerApi") -> None:
+    def __init__(self, server: "ServerApi", restrictions: Restrictions) -> None:
         self._server = server
+        self._restrictions = restrictions
         self._environment = jinja2.Environment(
             loader=jinja2.PackageLoader("naiad_dashboard"),
             autoescape=True,
@@ -52,12 +53,13 @@ class Templates:
         self._environment.filters["script"] = script_json
 
     def page(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-        """A page of that template."""
+        """A page of that template; its head line shows the server's metadata and health to those who may see them."""
         server = self._server
+        hidden = {api for api in ("metadata", "health") if self._restrictions.refusal((api,), request.headers)}
         common = {
             "base": request.scope.get("naiad_base", ""),
-            "server": server.metadata(),
-            "readiness": server.ready(),
+            "server": None if "metadata" in hidden else server.metadata(),
+            "readiness": None if "health" in hidden else server.ready(),
             "draining": server.draining,
             "controls": bool(server.settings["dashboard-token-file"]),
         }
