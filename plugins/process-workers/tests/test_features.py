@@ -549,6 +549,16 @@ def test_an_onnx_model_is_isolated_as_well(tmp_path: Path, served: Serve) -> Non
         assert [(each.type, each.id, each.byte_size) for each in statistics.memory_usage] == [("CPU", 0, 2 * size)]
 
 
+def test_the_server_never_forks(write: Write, served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> NoReturn:
+        raise OSError(errno.EPERM, "a process with threads must not fork")
+
+    monkeypatch.setattr(os, "fork", refuse)
+
+    with served(write("m")) as client:
+        assert client.infer(X=ONE)["Y"][0] == 2
+
+
 def test_loads_and_unloads_leave_nothing(write: Write, served: Serve) -> None:
     def held() -> tuple[int, int, int]:
         maps = Path("/proc/self/maps").read_text()
