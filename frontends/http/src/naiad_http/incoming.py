@@ -49,7 +49,7 @@ class FixedBody:
     def of(cls, head: HttpHead, reserve: Reserve = no_body_memory) -> "FixedBody":
         """Reserve the memory, so that the tensors behind the JSON begin on a multiple of their element size.
 
-        That of a large body for inference comes from `reserve`, where that has some.
+        The memory of a large inference body comes from `reserve`, unless that returns None.
         """
         padding = padding_of(head, head.length)
         size, memory = padding + head.length, None

@@ -24,7 +24,7 @@ Take = Callable[[Outcome, bool], _Encoded]
 
 
 class TakesOutcomes(Protocol):
-    """What the outcomes of a call are delivered to."""
+    """Receiver of the outcomes of a call."""
 
     def deliver(self, outcome: Outcome) -> None:
         """Take an outcome; outcomes after the end are ignored."""

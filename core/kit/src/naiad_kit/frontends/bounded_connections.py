@@ -149,12 +149,12 @@ class BoundedConnection(asyncio.Protocol):
             self._protocol.data_received(data)
 
     def eof_received(self) -> None:
-        """The client sends no more."""
+        """EOF from the client."""
         if self._transport is not None:
             self._protocol.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is over."""
+        """The connection is lost: stop its timers and release it."""
         for timer in (self._deadline, self._stall):
             if timer is not None:
                 timer.cancel()
