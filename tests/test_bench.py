@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,25 @@ IN_THE_LOOP = "import socket, sys; sockets = socket.socketpair(); print(flush=Tr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_the_case_of_traces_gives_options_of_one_word_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    from cases import observing
+    from load import Load
+    from servers import Ports, serve_command
+
+    commands: list[list[str]] = []
+
+    def serve(models: Path, *options: str) -> nullcontext[SimpleNamespace]:
+        commands.append(serve_command(Path(sys.executable).with_name("naiad"), models, Ports(1, 2, 3), options))
+        return nullcontext(SimpleNamespace(port=1))
+
+    monkeypatch.setattr(observing, "Naiad", lambda: SimpleNamespace(serve=serve))
+    observing.measure(SimpleNamespace(rounds=1, generator=lambda *_: Load(1.0, 1.0)))
+
+    assert any("--trace-config=level=TIMESTAMPS" in command for command in commands)
+
+
 @pytest.mark.parametrize("main_thread", [BESIDE_THE_LOOP, IN_THE_LOOP])
 def test_descriptors_count_alike_whichever_thread_runs_the_loop(main_thread: str) -> None:
     from servers import Ports, Running

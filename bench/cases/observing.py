@@ -17,12 +17,9 @@ def measure(run: Run) -> Sequence[Row]:
         "on": (),
         "off": ("--allow-metrics=false",),
         "traced": (
-            "--trace-config",
-            "level=TIMESTAMPS",
-            "--trace-config",
-            "rate=100",
-            "--trace-config",
-            f"triton,file={trace}",
+            "--trace-config=level=TIMESTAMPS",
+            "--trace-config=rate=100",
+            f"--trace-config=triton,file={trace}",
         ),
     }
     seen: dict[str, list[dict[str, float]]] = {name: [] for name in settings}
