@@ -298,7 +298,7 @@ def test_many_strings_and_booleans_are_read_by_the_worker(datatype, dtype):
     transfer.fetch({"X": tensor}, lend=True)
 
     assert tensor.array.shape == (count,)
-    assert set(tensor.array.tolist()) == {b""} if datatype == "BYTES" else {False}
+    assert set(tensor.array.tolist()) == ({b""} if datatype == "BYTES" else {False})
     assert len(region.threads) == 1
 
 
