@@ -152,7 +152,7 @@ class Belongings:
         """There are no more now than there were, or will be none soon."""
         with suppress(AssertionError):
             until(lambda: all(now <= most for now, most in zip(self._now(), self._most, strict=True)))
-        assert self._now() <= self._most
+        assert all(now <= most for now, most in zip(self._now(), self._most, strict=True)), (self._now(), self._most)
 
     def _now(self) -> tuple[int, int]:
         return len(list((self._folder / "task").iterdir())), len(list((self._folder / "fd").iterdir()))
