@@ -64,11 +64,12 @@ def test_one_that_hangs_holds_up_no_other_model(start: Start, repository: Path, 
 
     late = running.infer("quick", WAITS, headers={"Request-Timeout": "0.2"})
     live = running.ask("GET", "/v2/health/live")
+    other = running.infer("echo", 1.0)
     waiting = running.infer("quick", 1.0, headers={"Request-Timeout": "0.05"})
     gate.open()
     again = running.infer("quick", 1.0, headers={"Request-Timeout": "30"})
 
-    assert (late.status, live.status, waiting.status, again.status) == (504, 200, 504, 200)
+    assert (late.status, live.status, other.status, waiting.status, again.status) == (504, 200, 200, 504, 200)
 
 
 def test_a_signal_stops_the_server_while_one_leads_and_while_one_hangs(
