@@ -50,10 +50,9 @@ class ConnectionContext:
     """The server as a connection sees it.
 
     `limit` is the maximum size of a body in bytes, `most_pipelined` that of the requests that wait behind one in
-    flight; `budget` bounds the bytes of all connections, and
-    `reserve` has memory for the bodies of some models. While `draining`, each connection is closed after its next
-    response. `spares` are the connections above the limit, the oldest first. `date` is the current Date header line;
-    `lost` is set when a connection is lost.
+    flight; `budget` bounds the bytes of all connections, and `reserve` has memory for the bodies of some models. While
+    `draining`, each connection is closed after its next response. `spares` are the connections above the limit, the
+    oldest first. `date` is the current Date header line; `lost` is set when a connection is lost.
     Compressed bodies and responses have their own threads, so that they starve neither decoding nor model loads.
     """
 

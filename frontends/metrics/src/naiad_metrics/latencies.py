@@ -96,7 +96,7 @@ class Latencies:
             self.first_responses(totals)
 
     def hit(self, total_ns: int) -> None:
-        """A request got its answer, and only response, after so many nanoseconds without a queue or an execution."""
+        """Count a request that the cache answered after so many nanoseconds, without a queue or an execution."""
         request, queue = self.histograms[:2]
         request.add_all((total_ns,))
         queue.add_all((0,))

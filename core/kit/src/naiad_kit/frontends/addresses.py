@@ -14,7 +14,7 @@ UNIX = "unix:"
 async def bind_tcp(address: str, port: int, option: str, share: bool = False) -> socket.socket:
     """A TCP socket at that address and port, 0 for any free one; it does not listen yet.
 
-    With `share` others may listen there too. Raises OSError when the place is taken or not ours to take, and
+    With `share` others may listen there too. Raises OSError when the address is in use or not permitted, and
     UsageError, which names the `option` that the address comes from, for a bad address.
     """
     try:
@@ -46,9 +46,9 @@ def unix_path(address: str, option: str) -> Path:
 
 
 def is_left_over(path: Path) -> bool:
-    """Whether the socket of a server that has ended is in this place; False where there is nothing.
+    """Whether the path is the socket of a server that has ended; False for a path without a file.
 
-    Raises OSError for what is in use, and for what is no socket.
+    Raises OSError for a socket in use, and for a file that is not a socket.
     """
     try:
         mode = path.lstat().st_mode

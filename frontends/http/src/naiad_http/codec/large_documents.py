@@ -21,9 +21,8 @@ MAX_VALUES = 1_000_000
 
 _WEIGHTS = ((b",", 1), (b"[", 2), (b"{", 4), (b":", 8))
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_STRING_OR_ARRAY = re.compile(
-    _STRING + rb"?|:\s*\[", re.DOTALL
-)  # an unterminated string extends to the end of the text
+# An unterminated string extends to the end of the text.
+_STRING_OR_ARRAY = re.compile(_STRING + rb"?|:\s*\[", re.DOTALL)
 _ONLY_STRINGS = re.compile(_STRING, re.DOTALL)
 _NUMBERS = re.compile(rb'[^"{}:]*+')
 _STRINGS = re.compile(rb'(?:[^"{}:]*+' + _STRING + rb"[\s\]]*+,)++", re.DOTALL)

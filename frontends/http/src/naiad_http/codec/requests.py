@@ -21,7 +21,7 @@ from naiad_tensors.tensors import Tensor
 
 _ndarray = np.ndarray  # numpy looks its names up at each use: 0.05 µs
 _LONG_RAW = 1 << 20
-"""The bytes of a raw request up to which a copy takes less time than the way over a thread."""
+"""Raw requests up to this size are decoded on the event loop: the copy takes less time than a thread."""
 
 LARGE_BYTES = 65536
 """Up to this size JSON, strings and copies take a millisecond or two, and are decoded on the event loop."""
