@@ -1,5 +1,7 @@
 """Models that write to their inputs, or to results that they keep, change nothing that others read."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -23,6 +25,45 @@ class WritesInputSometimes(torch.nn.Module):
             x.relu_()
             x.add_(1)
         return y + 2
+
+
+def add_one(x: torch.Tensor) -> torch.Tensor:
+    return x.add_(1)
+
+
+class WritesInputInFork(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.jit.wait(torch.jit.fork(add_one, x)) * 2
+
+
+class AddOne(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.add_(1)
+
+
+with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):  # for those who make TorchScript
+
+    @torch.jit.interface
+    class AnyModule(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            pass
+
+
+class WritesInputThroughInterface(torch.nn.Module):
+    inner: AnyModule
+
+    def __init__(self):
+        super().__init__()
+        self.inner = AddOne()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner.forward(x) * 2
+
+
+class WritesInputInOwnOperator(torch.nn.Module):
+    def forward(self, x):
+        torch.ops.naiad_tests.add_one(x)
+        return x * 2
 
 
 class KeepsResult(torch.nn.Module):
@@ -69,7 +110,7 @@ def received():
     return np.frombuffer(np.full(4, 3, np.float32).tobytes(), np.float32)
 
 
-@pytest.mark.parametrize("kind", [WritesInput, WritesInputSometimes])
+@pytest.mark.parametrize("kind", [WritesInput, WritesInputSometimes, WritesInputInFork, WritesInputThroughInterface])
 def test_a_script_that_writes_to_its_input_leaves_the_received_bytes_alone(workbench, kind):
     x = received()
 
@@ -91,6 +132,22 @@ def test_a_module_in_python_that_writes_to_its_input_leaves_the_received_bytes_a
 
 def test_an_exported_program_that_writes_to_its_input_leaves_the_received_bytes_alone(workbench):
     torch.export.save(torch.export.export(WritesInput(), (torch.ones(4),)), workbench.path("model.pt2"))
+    x = received()
+
+    answer = workbench.load().execute({"x": x})
+
+    assert x.tolist() == [3] * 4
+    assert answer["OUTPUT__0"].tolist() == [8] * 4
+
+
+def test_an_exported_program_whose_own_operator_writes_to_its_input_leaves_the_received_bytes_alone(workbench):
+    @torch.library.custom_op("naiad_tests::add_one", mutates_args=("x",))
+    def add_one_to(x: torch.Tensor) -> None:
+        x += 1
+
+    add_one_to.register_fake(lambda x: None)
+    program = torch.export.export(WritesInputInOwnOperator(), (torch.ones(4),))
+    torch.export.save(program, workbench.path("model.pt2"))
     x = received()
 
     answer = workbench.load().execute({"x": x})
@@ -141,10 +198,12 @@ def test_a_script_that_writes_to_nothing_computes_over_the_received_bytes(workbe
         (torch.ops.aten.add_.Tensor, True),
         (torch.ops.aten.add.out, True),
         (torch.ops.aten.copy_.default, True),
+        (torch.ops.aten.__iand__.Tensor, True),
+        (torch.ops.aten._native_batch_norm_legit.default, True),
         (torch.ops.aten.add.Tensor, False),
         (torch.ops.aten.__and__.Tensor, False),
         (len, False),
     ],
 )
-def test_operators_that_write_are_known_by_their_names(operator, writes):
+def test_operators_that_write_are_known_by_their_schemas(operator, writes):
     assert _writes(operator) is writes

@@ -101,6 +101,6 @@ def _own_buffers(module: Any) -> None:
 
 
 def _writes(target: Any) -> bool:
-    """Whether an operator writes to an argument, as its name says: `aten.add_.Tensor`, `aten.add.out`."""
-    name, _, overload = str(target).removeprefix("aten.").partition(".")
-    return (name.endswith("_") and not name.endswith("__")) or overload.endswith("out")
+    """Whether an operator writes to an argument, as its schema says; a function of Python has none."""
+    schema = getattr(target, "_schema", None)
+    return schema is not None and bool(schema.is_mutable)

@@ -12,6 +12,8 @@ from naiad_torch.runtime import describe_error, runtime
 
 _PLAIN = ("Tensor", "Optional[Tensor]", "List[str]")
 _DICT = "Dict[str, Tensor]"
+_WRITING = frozenset(("prim::SetAttr", "prim::CallMethod", "prim::CallFunction", "prim::fork"))
+"""Nodes that write to an attribute, or call what the inlined graph does not show, which may write to anything."""
 
 
 class ScriptArtefact:
@@ -95,8 +97,8 @@ class _ScriptProgram:
 
 
 def _writes(graph: Any) -> bool:
-    """Whether a graph writes to a tensor or an attribute; an alias with `!` in a schema is an argument written to."""
+    """Whether a graph may write to a tensor or an attribute; `!` in a schema marks an argument that is written to."""
     for node in graph.nodes():
-        if node.kind() == "prim::SetAttr" or "!" in node.schema() or any(map(_writes, node.blocks())):
+        if node.kind() in _WRITING or "!" in node.schema() or any(map(_writes, node.blocks())):
             return True
     return False
