@@ -1,12 +1,12 @@
 """A loaded model version: its sessions, shared by instances on a CPU, one for each instance on a GPU."""
 
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from naiad.backend import MemoryUsage, ModelContext, Placement
 from naiad.errors import ConfigError, UnsupportedError
@@ -36,9 +36,8 @@ class OnnxModel:
         self._path = path
         self._settings = settings
         self._sessions: dict[_DeviceKey, Any] = {}
-        self._opened: WeakKeyDictionary[Any, _DeviceKey] = (
-            WeakKeyDictionary()
-        )  # the sessions, and where their weights lie
+        # the sessions, and where their weights lie: replaced as a whole, since any thread may read it
+        self._opened: tuple[tuple[weakref.ref[Any], _DeviceKey], ...] = ()
         self._opening = threading.Lock()
         self._weights = weight_bytes(path)
         kind, device = _first_device(context.config)
@@ -68,7 +67,7 @@ class OnnxModel:
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
         """The bytes of the weights, once for each session; what a run needs besides is ONNX Runtime's own."""
-        opened = Counter(list(self._opened.values()))
+        opened = Counter(key for session, key in self._opened if session() is not None)
         return [MemoryUsage(kind, device, count * self._weights) for (kind, device), count in sorted(opened.items())]
 
     def close(self) -> None:
@@ -91,7 +90,9 @@ class OnnxModel:
         available = runtime().get_available_providers()
         providers = providers_for(self._config, self._settings, kind, device, available)
         session = open_model(self._path, self._config.name, self._settings, providers)
-        self._opened[session] = ("GPU", device) if _is_on_gpu(session) else ("CPU", 0)
+        living = [each for each in self._opened if each[0]() is not None]
+        key = ("GPU", device) if _is_on_gpu(session) else ("CPU", 0)
+        self._opened = (*living, (weakref.ref(session), key))
         return session
 
     def _run_options(self, session: Any, device: int) -> Any:

@@ -37,7 +37,7 @@ class ModuleArtefact:
         self._class = self._model_class()
         parameters = list(inspect.signature(self._class.forward).parameters.values())[1:]
         takes_any = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
-        named = [each for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        named = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
         self.inputs: Mapping[str, int] = {} if takes_any else {each.name: index for index, each in enumerate(named)}
         self.input_count: int | None = None if takes_any else len(named)
         self.required = sum(each.default is inspect.Parameter.empty for each in named)

@@ -33,9 +33,9 @@ class UnlockedModel:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         """Raises RuntimeError if it cannot be created, AttributeError if the library lacks the functions."""
+        self._container = ctypes.c_void_p()  # first, for `__del__` of an instance that could not be made
         self._library = library
         self._run = library.AOTInductorModelContainerRun
-        self._container = ctypes.c_void_p()
         make = library.AOTInductorModelContainerCreateWithDevice
         _check("making it", make(ctypes.byref(self._container), ctypes.c_size_t(1), b"cpu", None))
         self._inputs = self._count(library.AOTInductorModelContainerGetNumInputs)
