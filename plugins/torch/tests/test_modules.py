@@ -43,6 +43,12 @@ def test_the_first_module_of_the_file_is_served(workbench):
     assert answer["y"].tolist() == [[6.0, 6.0], [8.0, 8.0]]
 
 
+def test_a_forward_may_take_its_inputs_by_position_alone(workbench):
+    workbench.path("model.py").write_text(SCALE.replace("forward(self, x)", "forward(self, x, /)"))
+
+    assert workbench.load(CONFIG + TENSORS).execute(sent(3))["y"].tolist() == [[6.0, 6.0]]
+
+
 def test_weights_lie_beside_the_file(workbench):
     workbench.path("model.py").write_text(SCALE)
     torch.save({"factor": torch.tensor(5.0)}, workbench.path("model.pt"))
