@@ -12,7 +12,7 @@ from naiad_config import DataType
 from naiad_testing.workbench import tensor_entry
 from naiad_torch.compiled import CompiledArtefact, _two_choices
 from naiad_torch.described import UNLIMITED, Described
-from naiad_torch.generated import read_call_texts
+from naiad_torch.generated import read_call_texts, reordered_argument
 
 from .written import ADD_SUB, ones
 
@@ -162,6 +162,30 @@ def test_a_compiled_package_with_a_size_that_cannot_be_checked_is_refused(workbe
 
     with pytest.raises(UnsupportedError, match="size of INPUT__1 that is no sum, difference or product of other sizes"):
         workbench.load()
+
+
+def test_a_compiled_package_that_reads_another_order_of_memory_is_refused(workbench, compiled):
+    strides = re.compile(rb"(assert_size_stride\(arg1_1, \{s\d+, 4L\}, )\{4L, 1L\}")
+    repack(compiled, workbench, lambda name, content: strides.sub(rb"\1{1L, 2L}", content))
+
+    with pytest.raises(UnsupportedError, match="compiled for INPUT__1 in another order of memory than C's"):
+        workbench.load()
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        ("{2L, 3L, 4L, 5L}, {60L, 20L, 5L, 1L}", ""),
+        ("{2L, 3L, 4L, 5L}, {60L, 1L, 15L, 3L}", "INPUT__0"),
+        ("{s0, 3L, s1, s2}, {3L*s1*s2, 1L, 3L*s2, 3L}", "INPUT__0"),
+        ("{s0, 3L, s1, s2}, {3L*s1*s2, s1*s2, s2, 1L}", ""),
+        ("{2L, 1L, 5L}, {5L, 1L, 1L}", ""),
+    ],
+)
+def test_the_order_of_memory_is_read_from_the_source(form, name):
+    check = "static void check_input_0(X) {\nConstantHandle arg0_1 = ConstantHandle(y);\n}\n"
+
+    assert reordered_argument(f"{check}assert_size_stride(arg0_1, {form});") == name
 
 
 def test_a_compiled_package_whose_sizes_follow_from_others_does_not_show_its_outputs(workbench, compiled, caplog):

@@ -11,7 +11,7 @@ from naiad.backend import MemoryUsage
 from naiad.errors import InternalError, InvalidArgumentError, UnsupportedError
 from naiad_torch.callspec import CallSpec, spec_of
 from naiad_torch.described import UNLIMITED, Described, Size, most_rows
-from naiad_torch.generated import read_arguments, read_call_texts, weight_bytes
+from naiad_torch.generated import read_arguments, read_call_texts, reordered_argument, weight_bytes
 from naiad_torch.program import Packaged, Program, Weight
 from naiad_torch.runtime import describe_error, runtime
 from naiad_torch.unlocked import TESTED_VERSIONS, is_tested, library_in, unlocked
@@ -44,6 +44,11 @@ class CompiledArtefact(Packaged):
                 f"model '{model}': '{path.name}' has a size of {unknown} that is no sum, difference or product "
                 "of other sizes, so it cannot be checked before compiled code reads memory by it; export the model "
                 "with a size of its own there"
+            )
+        if reordered := reordered_argument(source):
+            raise UnsupportedError(
+                f"model '{model}': '{path.name}' was compiled for {reordered} in another order of memory than C's, and "
+                "would read what requests have as something else; export the model with contiguous inputs"
             )
 
     @functools.cached_property

@@ -6,6 +6,7 @@ type and limits, and a call `assert_size_stride(name, {sizes}, {strides})`, wher
 """
 
 import re
+from collections.abc import Sequence
 
 from naiad_torch.described import UNLIMITED, Described, Size
 from naiad_torch.sizes import is_expression
@@ -15,6 +16,7 @@ _NAME = re.compile(r"ConstantHandle (\w+) = ConstantHandle\(")
 _TYPE = re.compile(r"_expected_dtype = aoti_torch_dtype_(\w+)\(\)")
 _MOST = re.compile(r"_size\[(\d+)\] > (\d+)\)")
 _LEAST = re.compile(r"_size\[(\d+)\] < (\d+)\)")
+_LIST = r"\{([^}]*)\}"
 _SPEC = re.compile(r'\b(in|out)_spec_ = R"\((.*?)\)";', re.DOTALL)
 _WEIGHT = re.compile(r"constants_info_\[\d+\]\.data_size = (\d+);")
 
@@ -25,6 +27,16 @@ def read_arguments(source: str, count: int) -> tuple[Described, ...]:
     by_name = {each.name: each for each in arguments if each is not None}
     names = [f"INPUT__{index}" for index in range(count)]
     return tuple(by_name[name] for name in names) if all(name in by_name for name in names) else ()
+
+
+def reordered_argument(source: str) -> str:
+    """The first tensor (`INPUT__<n>`) that the code reads in another order than C's, "" where all are in C order."""
+    for number, body in _CHECK.findall(source):
+        name = _NAME.search(body)
+        form = re.search(rf"assert_size_stride\({name[1]}, {_LIST}, {_LIST}", source) if name is not None else None
+        if form is not None and not _is_in_c_order(_sizes(form[1]), _sizes(form[2])):
+            return f"INPUT__{number}"
+    return ""
 
 
 def read_call_texts(source: str) -> tuple[str, str] | None:
@@ -40,10 +52,10 @@ def weight_bytes(source: str) -> int:
 
 def _argument(source: str, index: int, body: str) -> Described | None:
     name, kind = _NAME.search(body), _TYPE.search(body)
-    sizes = re.search(rf"assert_size_stride\({name[1]}, \{{([^}}]*)\}}", source) if name is not None else None
+    sizes = re.search(rf"assert_size_stride\({name[1]}, {_LIST}", source) if name is not None else None
     if kind is None or sizes is None:
         return None
-    read = tuple(_size(text.strip()) for text in sizes[1].split(",") if text.strip())
+    read = _sizes(sizes[1])
     least, most = (_limits(pattern, body, read, default) for pattern, default in ((_LEAST, 1), (_MOST, UNLIMITED)))
     return Described(f"INPUT__{index}", kind[1], read, least, most)
 
@@ -52,6 +64,22 @@ def _limits(pattern: re.Pattern[str], body: str, sizes: tuple[Size, ...], defaul
     """The limit of each size, which is the size itself where it does not vary."""
     limits = {int(axis): int(limit) for axis, limit in pattern.findall(body)}
     return tuple(size if isinstance(size, int) else limits.get(axis, default) for axis, size in enumerate(sizes))
+
+
+def _is_in_c_order(sizes: Sequence[Size], strides: Sequence[Size]) -> bool:
+    """Whether the strides are those of C order, for the last dims up to the first that varies."""
+    expected = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size != 1 and stride != expected:
+            return False
+        if not isinstance(size, int):
+            break
+        expected *= size
+    return True
+
+
+def _sizes(texts: str) -> tuple[Size, ...]:
+    return tuple(_size(text.strip()) for text in texts.split(",") if text.strip())
 
 
 def _size(text: str) -> Size:
