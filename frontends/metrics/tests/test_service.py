@@ -99,7 +99,7 @@ async def test_a_reading_that_took_longer_than_its_scrape_counts_at_the_next(mon
 
 async def test_a_driver_that_fails_costs_only_the_metrics_of_gpus(caplog: pytest.LogCaptureFixture) -> None:
     def fail() -> tuple[GpuReading, ...]:
-        raise RuntimeError("can't start new thread")
+        raise RuntimeError("no room for a thread")
 
     metrics = await started(MetricsConfig(), fail)
 
@@ -107,7 +107,7 @@ async def test_a_driver_that_fails_costs_only_the_metrics_of_gpus(caplog: pytest
 
     assert families
     assert gpus(metrics) == {}
-    assert caplog.messages == ["the GPUs cannot be read, and have no metrics: can't start new thread"]
+    assert caplog.messages == ["the GPUs cannot be read, and have no metrics: no room for a thread"]
 
 
 @pytest.mark.parametrize("config", [MetricsConfig(gpu=False), MetricsConfig(enabled=False)])
