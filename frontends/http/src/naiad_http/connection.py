@@ -58,6 +58,10 @@ class Connection(asyncio.BufferedProtocol):
     # What a subclass does
 
     @abstractmethod
+    def _write_response(self, response: HttpResponse, keep_alive: bool) -> None:
+        """Write a whole response, of a request that is complete or of one that is refused before."""
+
+    @abstractmethod
     def _start(self, message: Message) -> None:
         """Begin to serve a request; `_busy` is set. `_finish` must follow, now or later."""
 
@@ -144,9 +148,8 @@ class Connection(asyncio.BufferedProtocol):
             self._postponed = None
             self._forget()
         elif self._reader.missing:
-            self._write_response(
-                error_response(HttpError(400, f"the request is not complete: {self._reader.missing}")), False
-            )
+            refusal = HttpError(400, f"the request is not complete: {self._reader.missing}")
+            self._write_response(error_response(refusal), False)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is lost: cancel the request in flight and release everything."""
@@ -287,9 +290,6 @@ class Connection(asyncio.BufferedProtocol):
         if self._stopping:
             self._keep_alive = False
         return self._keep_alive
-
-    def _write_response(self, response: HttpResponse, keep_alive: bool) -> None:
-        self._transport.write(wire.whole(response, self._context.date, keep_alive))
 
     def _finish(self) -> None:
         """The response is written: continue with the next request, or close."""
