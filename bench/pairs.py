@@ -10,6 +10,8 @@ share of the machine's best speed that the loop had meanwhile.
 """
 
 import argparse
+import datetime
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -134,7 +136,8 @@ def main() -> int:
                     rows.append(_measured(title, each, generator, (ours, theirs), arguments.pairs, machine_speed))
                     print(rows[-1].text(machine_speed.best), flush=True)
         lines = [_HEAD, "|---" * 9 + "|", *(each.text(machine_speed.best) for each in rows)]
-    command = f"`python bench/pairs.py --pairs {arguments.pairs}`; {machine()}."
+    today = datetime.datetime.now(datetime.UTC).date()
+    command = f"`{shlex.join(['python', 'bench/pairs.py', *sys.argv[1:]])}`; {today}, {machine()}."
     section = f"## Naiad and the peer by turns\n\n{__doc__}\n" + "\n".join(lines) + f"\n\n{command}"
     if arguments.save:
         refresh(RESULTS, "pairs", section)
@@ -185,7 +188,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--groups", nargs="*", choices=[*GROUPS], default=[*GROUPS], help="what to measure")
     parser.add_argument("--pairs", type=int, default=8, help="measurements of each server for each row")
     parser.add_argument("--save", action="store_true", help="put the table into RESULTS.md")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.pairs < 2:
+        parser.error("--pairs must be 2 or more: the middle half needs two values")
+    if arguments.save and len(set(arguments.groups)) < len(GROUPS):
+        parser.error("--save replaces the whole table; leave --groups out")
+    return arguments
 
 
 if __name__ == "__main__":

@@ -77,12 +77,12 @@ def _arguments() -> argparse.Namespace:
         "--against",
         type=Path,
         metavar="NAIAD",
-        help="compare with the command `naiad` of another checkout's environment in place of the peer; saves nothing",
+        help="compare with the command `naiad` of another checkout's environment in place of the peer",
     )
     parser.add_argument(
         "--save",
         action=argparse.BooleanOptionalAction,
-        help="write the tables to RESULTS.md (default: unless --quick or --no-peer)",
+        help="write the tables to RESULTS.md (default: unless --quick, --no-peer or --against)",
     )
     arguments = parser.parse_args()
     if arguments.save is None:
@@ -109,7 +109,9 @@ def _measured(case: Case, run: Run, facts: str, save: bool) -> bool:
         return False
     message = table(rows, _reference(case, run.peer))
     print(message, flush=True)
-    if save:
+    if save and run.peer is None and case.reference == "Triton":
+        print("not saved: there is no peer to compare with")
+    elif save:
         today = datetime.datetime.now(datetime.UTC).date()
         how = f"`{shlex.join(['python', 'bench/run.py', *sys.argv[1:]])}`"
         when = f"{today}, {run.rounds} rounds, load average {busy:.2f} before. {facts}."

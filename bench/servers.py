@@ -146,10 +146,14 @@ def find_peer() -> tuple[Peer | None, str]:
 def serve_command(naiad: Path, repository: Path, ports: Ports, options: Sequence[str]) -> list[str]:
     """The command line of a server of Naiad on these ports of the loopback interface.
 
-    Options that it does not know are dropped, so each is one word. Raises ValueError for another word.
+    Each option is one word. Those that another checkout does not know are dropped. Raises ValueError for an option that
+    this one does not know, and for another word.
     """
     if words := [each for each in options if not each.startswith("--")]:
         raise ValueError(f"{words[0]} is not an option; write options as --name=value")
+    known = [each for each in ("--dashboard-port=0", *options) if each.partition("=")[0] in _options_of(naiad)]
+    if naiad == OWN_COMMAND and (unknown := set(options).difference(known)):
+        raise ValueError(f"naiad serve does not know {', '.join(sorted(unknown))}")
     return [
         str(naiad),
         "serve",
@@ -160,7 +164,7 @@ def serve_command(naiad: Path, repository: Path, ports: Ports, options: Sequence
         f"--grpc-port={ports.grpc}",
         "--metrics-address=127.0.0.1",
         f"--metrics-port={ports.metrics}",
-        *(each for each in ("--dashboard-port=0", *options) if each.partition("=")[0] in _options_of(naiad)),
+        *known,
     ]
 
 

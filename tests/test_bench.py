@@ -110,13 +110,18 @@ def test_the_benchmark_runs_where_neither_peer_nor_load_generator_is_there(tmp_p
     assert ended.returncode == 1
 
 
-def test_a_server_gets_the_options_that_it_knows() -> None:
+def test_another_checkout_gets_the_options_that_it_knows(tmp_path: Path) -> None:
     from servers import OWN_COMMAND, Ports, serve_command
 
-    def command(*options: str) -> list[str]:
-        return serve_command(OWN_COMMAND, Path("models"), Ports(1, 2, 3), options)
+    def command(*options: str, naiad: Path = OWN_COMMAND) -> list[str]:
+        return serve_command(naiad, Path("models"), Ports(1, 2, 3), options)
 
-    assert command("--model-repository=more", "--option-of-tomorrow=1")[-1] == "--model-repository=more"
+    other = tmp_path / "naiad"
+    other.symlink_to(OWN_COMMAND)
+
+    assert command("--model-repository=more", "--of-tomorrow=1", naiad=other)[-1] == "--model-repository=more"
+    with pytest.raises(ValueError, match="naiad serve does not know --of-tomorrow=1"):
+        command("--of-tomorrow=1")
     with pytest.raises(ValueError, match="--name=value"):
         command("--model-repository", "more")
 
