@@ -120,6 +120,9 @@ def test_a_stop_while_the_models_load_is_no_ready_server(
 
     gate.let_through()
     server.exit_status()
+    systemd.setblocking(False)
+    with pytest.raises(BlockingIOError):  # no datagram is left
+        received_until(systemd, "READY")
     assert not [datagram for datagram in datagrams if "READY" in datagram]
 
 

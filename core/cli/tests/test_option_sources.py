@@ -107,6 +107,9 @@ def test_a_wrong_value_of_each_option_is_refused_with_what_is_allowed(option: Op
         assert not refusal or refusal.startswith(f"{variable}: ")
         assert not refusal or f"'{text}'" in refusal
         assert not refusal or SAYS_WHAT_IS_ALLOWED.search(refusal)
+    if isinstance(option.default, bool | int | float):
+        assert refusals["?"]
+        assert refusals["1,5"]
 
 
 def refusal_of(option: Option, variable: str, text: str) -> str:

@@ -25,7 +25,7 @@ class Gate:
     """Makes instances, one by one as the test allows it."""
 
     def __init__(self, backend: Steered) -> None:
-        self._backend = backend
+        self.make = lambda: SteeredInstance(backend)
         self._allowed = threading.Semaphore(0)
         self.error: Exception | None = None
         self.open = True
@@ -40,7 +40,7 @@ class Gate:
             assert self._allowed.acquire(timeout=10)
         if self.error is not None:
             raise self.error
-        return SteeredInstance(self._backend)
+        return self.make()
 
 
 def gated(root: Path, config: str = "") -> tuple[Steered, Gate]:

@@ -106,12 +106,14 @@ async def test_a_server_stops_while_a_worker_is_being_replaced(tmp_path: Path) -
         with pytest.raises(WorkerDiedError):
             await server.infer(request("m", DEADLY))
         await until(lambda: gate.tries == 2)
-        gate.instantiate = lambda placement: Closing(backend)  # type: ignore[method-assign, assignment]
+        gate.make = lambda: Closing(backend)
         stopping = asyncio.ensure_future(server.stop())
         await turns()
         gate.allow()
 
         assert await stopping
+
+    assert closed.is_set()
 
 
 async def test_an_instance_that_proved_itself_may_die_again_like_the_first_time(tmp_path: Path) -> None:

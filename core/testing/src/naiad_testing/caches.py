@@ -106,11 +106,11 @@ def check_cache(open_cache: Callable[[], Cache], patience: float = 5.0) -> None:
     cache = open_cache()
     lookups = _Lookups(cache, patience)
     try:
-        _check_answers(cache, lookups)
+        inserted = _check_answers(cache, lookups)
         lookups.check_report(cache.report())
     finally:
         cache.close()
-    _expect(lookups.answer(_random_key()) is None, "a closed cache still finds something")
+    _expect(lookups.answer(inserted) is None, "a closed cache still finds something")
     lookups.check_answered_once()
 
 
@@ -133,11 +133,15 @@ def _tensor(name: str, wire: str, shape: tuple[int, ...], chance: np.random.Gene
         elements = np.empty(count, dtype=object)
         elements[:] = [chance.bytes(int(chance.integers(0, 5))) for _ in range(count)]
         return Tensor(name, wire, shape, elements.reshape(shape))
-    values = chance.integers(0, 2 if wire == "BOOL" else 100, size=shape)
-    return Tensor(name, wire, shape, np.asarray(values).astype(TENSOR_TYPES[wire].dtype))
+    dtype = np.dtype(TENSOR_TYPES[wire].dtype)
+    if dtype.kind in "iu":
+        span = np.iinfo(dtype)
+        return Tensor(name, wire, shape, np.asarray(chance.integers(span.min, span.max, shape, dtype, endpoint=True)))
+    return Tensor(name, wire, shape, np.asarray(chance.integers(0, 2 if wire == "BOOL" else 100, shape)).astype(dtype))
 
 
-def _check_answers(cache: Cache, lookups: "_Lookups") -> None:
+def _check_answers(cache: Cache, lookups: "_Lookups") -> bytes:
+    """Insert and look up; returns a key that was inserted."""
     _expect(lookups.answer(_random_key()) is None, "a key that was not inserted finds something")
     keys = {_random_key(): response for response in sample_responses()}
     for key, response in keys.items():
@@ -147,6 +151,7 @@ def _check_answers(cache: Cache, lookups: "_Lookups") -> None:
     for response in (first, last):
         cache.insert(replaced, response)
         lookups.expect_found(replaced, response)
+    return replaced
 
 
 def _differs(cached: CachedResponse, expected: CachedResponse) -> str:
