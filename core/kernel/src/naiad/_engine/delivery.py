@@ -23,8 +23,8 @@ class Delivery:
     """Delivers the outcomes of one queue. An ordered outcome waits until all earlier calls are over.
 
     Requests of models are never ordered: an earlier call may wait for their answer, which would be a deadlock.
-    `_holds_models` says that a model that streams waits meanwhile. An earlier call must not need its instance: no codec
-    executes the calls of a batch one after the other, or again, and no model has called this one yet.
+    Meanwhile a model that streams waits too, where `_holds_models`. It must not where an earlier call may need its
+    instance: with a batch codec, which may execute a batch in several steps, and once a model has called this one.
     """
 
     _model: str
@@ -36,7 +36,7 @@ class Delivery:
     def expect(self, call: Call) -> None:
         """Deliver in the order in which calls come here for the first time; not needed where there is none."""
         if call.request.caller is not None:
-            if self._holds_models:
+            if self._holds_models:  # and from now on no more
                 self._holds_models = False
                 for each in self._order:
                     each.free_model()

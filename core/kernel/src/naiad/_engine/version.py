@@ -135,7 +135,9 @@ class ModelVersion:
         if self._closing is None:
             self._closing = asyncio.create_task(self._end())
         _, late = await asyncio.wait([self._closing], timeout=grace)
-        if late and self._closing.cancel() and grace:
+        if late:
+            self._closing.cancel()
+        if late and grace:  # a load that was given up does not wait at all
             _logger.error("model '%s' version %d did not end in time and is given up", self.name, self.version)
         self._fail_all(executing=True)  # what streams may go on when all instances have ended
         return not late
@@ -197,9 +199,8 @@ class ModelVersion:
         await on_own_thread(f"naiad-close-{self.name}", self._free)
 
     def _memory_usage(self) -> Sequence[MemoryUsage]:
-        usage = getattr(self._model, "memory_usage", tuple)
         with logged(f"reading the memory usage of model '{self.name}' version {self.version}", model=self.name):
-            return tuple(usage())
+            return tuple(getattr(self._model, "memory_usage", tuple)())
         return ()
 
     def _free(self) -> None:

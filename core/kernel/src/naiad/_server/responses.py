@@ -24,8 +24,12 @@ async def single_response(submit: Callable[[Deliver], SubmittedRequest]) -> Resp
 
 
 def _settle(outcome: "asyncio.Future[Response]", result: Outcome) -> None:
-    if not outcome.done():
-        outcome.set_exception(result) if isinstance(result, NaiadError) else outcome.set_result(result)
+    if outcome.done():
+        return
+    if isinstance(result, NaiadError):
+        outcome.set_exception(result)
+    else:
+        outcome.set_result(result)
 
 
 async def responses(submit: Callable[[Deliver], SubmittedRequest]) -> AsyncGenerator[Response, None]:
