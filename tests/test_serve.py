@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .written import ECHO, WAITS_TO_LOAD, Gate, ask, infer, write_model
+from .written import ECHO, WAITS_TO_ANSWER, WAITS_TO_LOAD, Gate, ask, infer, write_model
 
 if TYPE_CHECKING:
     from conftest import ServerProcess
@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     Serve = Callable[..., ServerProcess]
 
 NAIAD = Path(sys.executable).with_name("naiad")
-
-WAITS_TO_ANSWER = """
-from pathlib import Path
-
-from naiad_custom import FP32, Array, model
-
-@model
-def waits(x: Array[FP32, 1]) -> Array[FP32, 1]:
-    Path({entered!r}).write_text("in")
-    Path({gate!r}).read_text()
-    return x
-"""
 
 
 @pytest.fixture

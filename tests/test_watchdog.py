@@ -17,7 +17,7 @@ import tritonclient.grpc as triton
 from naiad_cli.long_executions import locate_instance
 from naiad_custom import FP32, Array, model
 
-from .written import ECHO, Gate, write_model
+from .written import ECHO, WAITS_TO_ANSWER, Gate, write_model
 
 if TYPE_CHECKING:
     from conftest import ServerProcess
@@ -30,18 +30,6 @@ from naiad_custom import FP32, Array, model
 @model
 def hangs(x: Array[FP32, 1]) -> Array[FP32, 1]:
     threading.Event().wait()
-    return x
-"""
-
-WAITS = """
-from pathlib import Path
-
-from naiad_custom import FP32, Array, model
-
-@model
-def waits(x: Array[FP32, 1]) -> Array[FP32, 1]:
-    Path({entered!r}).write_text("in")
-    Path({gate!r}).read_text()
     return x
 """
 
@@ -73,7 +61,7 @@ def test_a_process_that_was_stopped_answers_what_was_in_flight_and_what_came_mea
     serve: "Callable[..., ServerProcess]", tmp_path: Path
 ) -> None:
     gate = Gate(tmp_path)
-    write_model(tmp_path / "models", "waits", WAITS.format(**gate.paths), 'backend: "python"')
+    write_model(tmp_path / "models", "waits", WAITS_TO_ANSWER.format(**gate.paths), 'backend: "python"')
     write_model(tmp_path / "models", "echo", ECHO, 'backend: "python"')
     server = serve(tmp_path / "models", "--watchdog-secs=1")
     port = server.wait_for(r"grpc frontend listens at \S+:(\d+)").group(1)

@@ -23,6 +23,19 @@ Path({gate!r}).read_text()
 """
 """Begins a model whose load says that it has begun, and waits until the test lets it through its Gate."""
 
+WAITS_TO_ANSWER = """
+from pathlib import Path
+
+from naiad_custom import FP32, Array, model
+
+@model
+def waits(x: Array[FP32, 1]) -> Array[FP32, 1]:
+    Path({entered!r}).write_text("in")
+    Path({gate!r}).read_text()
+    return x
+"""
+"""A model that does so with each request."""
+
 
 class Gate:
     """Two named pipes: a model tells that it was entered, and waits until it is let through."""

@@ -214,4 +214,27 @@ async def test_responses_that_are_held_back_hold_their_model_back() -> None:
 
     assert (before, after) == (False, True)
     assert driven.got("b") == [1, 2]
+    assert driven.got("b") == [1, 2]
     assert second.post(number(3)) is None
+
+
+async def test_responses_that_are_held_back_do_not_hold_a_model_that_models_call() -> None:
+    driven = DrivenStreams(Ordered, slots=2)
+    first = driven.submit("a")
+    driven.submit("b")
+    await turns()
+    later = driven.sender("b")
+    later.post(number(1))
+    await turns()
+    room = later.post(number(2))
+
+    driven.queue.submit(Request("m", {}, id="inner", caller=first), 1, None, driven.outcomes["inner"].append)
+
+    assert room is not None
+    assert room.done()
+    assert later.post(number(3)) is None
+    await turns()
+    assert driven.got("b") == []
+    driven.sender("a").post(None, final=True)
+    await turns()
+    assert driven.got("b") == [1, 2, 3]

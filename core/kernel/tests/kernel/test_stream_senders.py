@@ -14,9 +14,7 @@ from naiad._engine.streams import WINDOW, StreamSender
 from naiad.backend import Reply
 from naiad.errors import InternalError, ModelFailedError, ShuttingDownError, WorkerDiedError
 from naiad.scheduler import Decision
-from naiad.types import Request
 from naiad_testing.loops import JumpingLoop, jump, turns, until
-from naiad_testing.scheduling import Ordered
 
 from .driven_streams import END, DrivenStreams, number
 from .schedulers import Recording
@@ -68,49 +66,6 @@ async def test_no_response_takes_less_than_no_time() -> None:
     assert driven.got("a") == [1, 2, (END,)]
     counted = driven.statistics.response_stats.values()
     assert [each for each in counted if each.compute_infer.ns < 0 or each.success.ns < 0] == []
-
-
-async def test_with_ordering_a_model_waits_until_the_earlier_calls_are_over() -> None:
-    driven = DrivenStreams(Ordered, slots=2)
-    driven.submit("a")
-    driven.submit("b")
-    await turns()
-    earlier, later = driven.sender("a"), driven.sender("b")
-    later.post(number(1))
-    await turns()
-
-    room = later.post(number(2))
-    await turns()
-    waited = room is not None and not room.done()
-    earlier.post(None, final=True)
-    await turns()
-
-    assert waited
-    assert room is not None
-    assert room.done()
-    assert driven.got("b") == [1, 2]
-
-
-async def test_with_ordering_a_model_does_not_wait_once_a_model_calls_it() -> None:
-    driven = DrivenStreams(Ordered, slots=2)
-    first = driven.submit("a")
-    driven.submit("b")
-    await turns()
-    later = driven.sender("b")
-    later.post(number(1))
-    await turns()
-    room = later.post(number(2))
-
-    driven.queue.submit(Request("m", {}, id="inner", caller=first), 1, None, driven.outcomes["inner"].append)
-
-    assert room is not None
-    assert room.done()
-    assert later.post(number(3)) is None
-    await turns()
-    assert driven.got("b") == []
-    driven.sender("a").post(None, final=True)
-    await turns()
-    assert driven.got("b") == [1, 2, 3]
 
 
 async def test_many_threads_send_on_one_sender() -> None:

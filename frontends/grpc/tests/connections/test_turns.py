@@ -52,15 +52,20 @@ def call(stream, content):
     return begin(stream, "/t/begun", END_HEADERS) + frame(DATA, END, stream, message(content))
 
 
+async def started_by_turns(calls, most):
+    """How many calls have started after each turn, until so many have, or ten turns have passed."""
+    started = [len(calls.noted)]
+    while started[-1] < most and len(started) < 10:
+        await asyncio.sleep(0)
+        started.append(len(calls.noted))
+    return started
+
+
 def test_a_turn_starts_its_share_over_all_connections_in_the_order_of_their_bytes(on_connections):
     async def act(calls, *connections):
         for count, connection in enumerate(connections):
             connection.data_received(call(1, b"%d" % count))
-        started = [len(calls.noted)]
-        while started[-1] < 200 and len(started) < 10:
-            await asyncio.sleep(0)
-            started.append(len(calls.noted))
-        return started, calls.noted
+        return await started_by_turns(calls, 200), calls.noted
 
     started, noted = on_connections(200, act)
 
@@ -73,11 +78,7 @@ def test_the_calls_of_one_connection_are_spread_over_turns_and_others_wait_in_th
         greedy.data_received(b"".join(call(stream, b"greedy") for stream in range(1, 601, 2)))
         other.data_received(call(1, b"other"))
         greedy.data_received(call(601, b"greedy"))
-        started = [len(calls.noted)]
-        while started[-1] < 302 and len(started) < 10:
-            await asyncio.sleep(0)
-            started.append(len(calls.noted))
-        return started, calls.noted
+        return await started_by_turns(calls, 302), calls.noted
 
     started, noted = on_connections(2, act)
 

@@ -12,7 +12,7 @@ from naiad_kit.sequences import Row
 from naiad_testing.loops import turns
 from naiad_testing.tracing import FakeTrace
 
-from .driven import Drive, config_of, reply, sent
+from .driven import Drive, DrivenSequences, config_of, reply, sent
 
 VARIABLE = 'state { input_name: "SUM_IN" output_name: "SUM_OUT" data_type: TYPE_INT32 dims: [ -1 ] }'
 SHOWN = 'output { name: "SUM_OUT" data_type: TYPE_INT32 dims: [ 1 ] }'
@@ -35,6 +35,16 @@ class BatchTrace(FakeTrace):
         self.joined.append(batch)
 
 
+async def send_two_shapes(driven: DrivenSequences) -> None:
+    """Send a batch of b, a2 and c, which takes two steps: the state of a2 alone has grown."""
+    driven.submit("a1", 1, who=1)
+    await driven.decide(Row(1, 1, start=True))
+    driven.answer(appending)
+    for ticket, (name, who) in enumerate((("b", 2), ("a2", 1), ("c", 3)), 2):
+        driven.submit(name, ticket, who=who)
+    await driven.decide(Row(2, 2, start=True), Row(3, 1), Row(4, 3, start=True))
+
+
 async def test_a_state_may_grow_and_starts_with_one_where_any_size_is_allowed(drive: Drive) -> None:
     driven = await drive(config_of(VARIABLE))
     shapes = []
@@ -51,13 +61,8 @@ async def test_a_state_may_grow_and_starts_with_one_where_any_size_is_allowed(dr
 @pytest.mark.parametrize("strategy", ["", "oldest { }"])
 async def test_rows_whose_states_differ_in_shape_are_executed_one_after_the_other(drive: Drive, strategy: str) -> None:
     driven = await drive(config_of(VARIABLE + strategy))
-    driven.submit("a1", 1, who=1)
-    await driven.decide(Row(1, 1, start=True))
-    driven.answer(appending)
-    for ticket, (name, who) in enumerate((("b", 2), ("a2", 1), ("c", 3)), 2):
-        driven.submit(name, ticket, who=who)
 
-    await driven.decide(Row(2, 2, start=True), Row(3, 1), Row(4, 3, start=True))
+    await send_two_shapes(driven)
 
     assert len(driven.sent) == 1
     first = [request.id for request in driven.batch().requests]
@@ -74,12 +79,7 @@ async def test_rows_whose_states_differ_in_shape_are_executed_one_after_the_othe
 async def test_a_stream_does_not_wait_for_an_earlier_request_that_follows_at_its_slot(drive: Drive) -> None:
     decoupled = "model_transaction_policy { decoupled: true }"
     driven = await drive(config_of(VARIABLE + "oldest { preserve_ordering: true }", decoupled))
-    driven.submit("a1", 1, who=1)
-    await driven.decide(Row(1, 1, start=True))
-    driven.answer(appending)
-    for ticket, (name, who) in enumerate((("b", 2), ("a2", 1), ("c", 3)), 2):
-        driven.submit(name, ticket, who=who)
-    await driven.decide(Row(2, 2, start=True), Row(3, 1), Row(4, 3, start=True))
+    await send_two_shapes(driven)
     first, third = (driven.batch().sender(index) for index in (0, 1))
     first.send(reply(2), final=True)
 
