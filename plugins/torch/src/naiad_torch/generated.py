@@ -32,8 +32,7 @@ def read_arguments(source: str, count: int) -> tuple[Described, ...]:
 def reordered_argument(source: str) -> str:
     """The first tensor (`INPUT__<n>`) that the code reads in another order than C's, "" where all are in C order."""
     for number, body in _CHECK.findall(source):
-        name = _NAME.search(body)
-        form = re.search(rf"assert_size_stride\({name[1]}, {_LIST}, {_LIST}", source) if name is not None else None
+        form = _form(source, body)
         if form is not None and not _is_in_c_order(_sizes(form[1]), _sizes(form[2])):
             return f"INPUT__{number}"
     return ""
@@ -51,13 +50,18 @@ def weight_bytes(source: str) -> int:
 
 
 def _argument(source: str, index: int, body: str) -> Described | None:
-    name, kind = _NAME.search(body), _TYPE.search(body)
-    sizes = re.search(rf"assert_size_stride\({name[1]}, {_LIST}", source) if name is not None else None
-    if kind is None or sizes is None:
+    kind, form = _TYPE.search(body), _form(source, body)
+    if kind is None or form is None:
         return None
-    read = _sizes(sizes[1])
+    read = _sizes(form[1])
     least, most = (_limits(pattern, body, read, default) for pattern, default in ((_LEAST, 1), (_MOST, UNLIMITED)))
     return Described(f"INPUT__{index}", kind[1], read, least, most)
+
+
+def _form(source: str, body: str) -> re.Match[str] | None:
+    """The texts of the sizes and strides of the argument that this body checks; None where the source has none."""
+    name = _NAME.search(body)
+    return None if name is None else re.search(rf"assert_size_stride\({name[1]}, {_LIST}, {_LIST}", source)
 
 
 def _limits(pattern: re.Pattern[str], body: str, sizes: tuple[Size, ...], default: int) -> tuple[int, ...]:
