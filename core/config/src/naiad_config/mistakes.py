@@ -13,7 +13,7 @@ NOWHERE: Position = (0, 0)
 
 
 class Mistakes:
-    """The problems of one configuration, in the order of finding; no more than a ConfigError lists, and one."""
+    """The problems of one configuration, in the order of finding, at most one more than a ConfigError lists."""
 
     def __init__(self, file: str = "") -> None:
         self.file = file

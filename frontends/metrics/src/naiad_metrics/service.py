@@ -117,7 +117,7 @@ class MetricsService:
             return collection.families() + of_plugins + self._store.collect()
 
     async def _look_at_gpus(self) -> None:
-        """Read the GPUs on a thread, as the driver takes a while, unless they were read in `--metrics-interval-ms`.
+        """Read the GPUs on a thread, as the driver takes a while, at most once in `--metrics-interval-ms`.
 
         A driver that hangs costs one thread, and a collection waits for it a second; the last values count meanwhile.
         """

@@ -25,7 +25,7 @@ LARGE = 256 << 10
 _DESCRIPTIONS = 256
 """The most that are remembered."""
 _ELEMENT = 64
-"""As so many bytes counts each BYTES element beside its content: the digest takes as long for it."""
+"""Bytes that each BYTES element counts for beside its content: the digest takes as long for the element itself."""
 _PIECE = 16384
 """Strings that are digested at a time: each call keeps the interpreter's lock."""
 

@@ -60,7 +60,7 @@ class Kind(IntEnum):
     STRINGS = 23
     """An answer with so many strings that a thread reads it."""
     STRING_RESPONSE = 26
-    """A response with so many; what follows it waits for that."""
+    """A response of a sender with as many; later frames of the link are read after it."""
 
     EXECUTE_ALONE = 24
     """As EXECUTE, with a request that came alone: look for the next frame after it, before the process sleeps."""

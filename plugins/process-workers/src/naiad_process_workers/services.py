@@ -26,7 +26,7 @@ from naiad_tensors.tensors import Tensor
 _logger = logging.getLogger("naiad.model")
 
 MOST_BYTES_ON_LOOP = 4 << 20
-"""More bytes of tensors, which take more than a millisecond, are copied on a thread."""
+"""Tensors of more bytes than this take over a millisecond to copy, and are copied on a thread."""
 
 RequestsOf = Callable[[int], Sequence[Request]]
 """The requests of an execution, by its number."""
@@ -268,7 +268,7 @@ class ControlLink:
 
 
 def cost_of(tensors: Iterable[Tensor]) -> int:
-    """Their bytes; a string takes as long to copy as 512."""
+    """The bytes of the tensors, and 512 more for each string, which takes as long to copy."""
     size = 0
     for tensor in tensors:
         size += getattr(tensor.payload, "nbytes", 0)

@@ -171,7 +171,7 @@ def _of_entry(url: StoreUrl, entry: Any, environment: Mapping[str, str]) -> dict
     options = {option: entry[name] for name, option in names.items() if entry.get(name)}
     if entry.get("profile"):
         options |= _of_profile(entry["profile"], required=True)
-    around = {} if "access_key_id" in options else _region(environment)  # where the keys come from the region does, too
+    around = {} if "access_key_id" in options else _region(environment)  # the region comes from where the keys do
     own = {"region": entry["region"]} if entry.get("region") else {}
     return {"region": "us-east-1"} | around | options | own
 

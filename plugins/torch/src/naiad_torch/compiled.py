@@ -48,7 +48,7 @@ class CompiledArtefact(Packaged):
         if reordered := reordered_argument(source):
             raise UnsupportedError(
                 f"model '{model}': '{path.name}' was compiled for {reordered} in another order of memory than C's, and "
-                "would read what requests have as something else; export the model with contiguous inputs"
+                "would read the inputs of requests in the wrong order; export the model with contiguous inputs"
             )
 
     @functools.cached_property

@@ -20,7 +20,7 @@ class Described:
 
     A size is a number, the name of a variable size (equal sizes have one name), an expression of such names (`2*s0`),
     or "" for a size that follows from others in a way that is not known. `least` and `most` are the smallest and the
-    largest sizes that it may have, for the dims from the first on for which that is known.
+    largest sizes of its leading dims, as far as these are known.
     """
 
     name: str
