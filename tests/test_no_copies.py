@@ -1,6 +1,7 @@
 """A request that is alone goes to ONNX Runtime and PyTorch and back without a copy: 8 MB leave no trace in Python.
 
-So does an input that a `TritonPythonModel` answers with, from one socket of HTTP to the other.
+So does an input that a `TritonPythonModel` answers with, from one socket of HTTP to the other. Over gRPC it is copied
+once, out of its frames.
 
 OpenVINO and TensorFlow write to memory that numpy counts; the tests of their plugins compare addresses. Modules of
 PyTorch in Python get copies, since they may write to their inputs.
@@ -9,21 +10,27 @@ PyTorch in Python get copies, since they may write to their inputs.
 import asyncio
 import re
 import socket
+import subprocess
+import sys
 import tracemalloc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 import uvloop
 
 import naiad_custom
+import naiad_grpc
 import naiad_http
 from naiad import Server
 from naiad_tensors.tensors import Tensor
 from naiad_testing.workbench import Loaded, Workbench
+
+_Answer = TypeVar("_Answer")
 
 ROWS = 1 << 11
 CONFIG = """max_batch_size: 0
@@ -74,16 +81,29 @@ def test_a_request_that_is_alone_is_not_copied(load: Callable[[Path], Loaded], t
     assert peak < array.nbytes / 16
 
 
-def test_an_input_that_a_model_answers_with_is_not_copied(tmp_path: Path) -> None:
-    model = tmp_path / "identity"
-    (model / "1").mkdir(parents=True)
-    (model / "config.pbtxt").write_text(f'backend: "python" {CONFIG}')
-    (model / "1" / "model.py").write_text(IDENTITY)
-    peak, answer = uvloop.run(_ask_for_peak(tmp_path))
+def test_an_input_that_a_model_answers_with_is_not_copied(identity: Path) -> None:
+    peak, answer = uvloop.run(_ask_for_peak(identity, naiad_http, "http", _peak_of_requests))
 
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert answer.endswith(BODY[-64:])
     assert peak < 1.5 * len(BODY)  # the body as it was received
+
+
+def test_an_input_that_a_model_answers_with_is_copied_once_over_grpc(identity: Path) -> None:
+    peak, answer = uvloop.run(_ask_for_peak(identity, naiad_grpc, "grpc", _peak_of_calls))
+
+    assert answer == "8388608 bytes, as they were sent"
+    assert peak < 1.5 * len(BODY)  # the message, put together from its frames
+
+
+@pytest.fixture
+def identity(tmp_path: Path) -> Path:
+    """A repository with a model that answers with its input."""
+    model = tmp_path / "identity"
+    (model / "1").mkdir(parents=True)
+    (model / "config.pbtxt").write_text(f'backend: "python" {CONFIG}')
+    (model / "1" / "model.py").write_text(IDENTITY)
+    return tmp_path
 
 
 IDENTITY = """
@@ -98,11 +118,39 @@ _LENGTH = re.compile(rb"(?i)\ncontent-length: (\d+)")
 BODY = np.arange(ROWS << 10, dtype=np.float32).tobytes()
 
 
-async def _ask_for_peak(repository: Path) -> tuple[int, bytes]:
-    options = {"http-port": 0, "http-address": "127.0.0.1"}
-    async with Server(model_repository=[repository], plugins=[naiad_custom, naiad_http], options=options) as server:
-        port = server.plugins.frontends()["http"].port
-        return await asyncio.to_thread(_peak_of_requests, port)
+async def _ask_for_peak(
+    repository: Path, frontend: ModuleType, name: str, ask: Callable[[int], tuple[int, _Answer]]
+) -> tuple[int, _Answer]:
+    options = {f"{name}-port": 0, f"{name}-address": "127.0.0.1"}
+    async with Server(model_repository=[repository], plugins=[naiad_custom, frontend], options=options) as server:
+        served = server.plugins.frontends()[name]
+        port = served.port if name == "http" else int(served.target.rpartition(":")[2])
+        return await asyncio.to_thread(ask, port)
+
+
+CLIENT = """
+import sys
+import numpy as np
+import tritonclient.grpc as client
+
+array = np.arange(2048 << 10, dtype=np.float32).reshape(2048, 1024)
+sent = client.InferInput("x", array.shape, "FP32")
+sent.set_data_from_numpy(array)
+with client.InferenceServerClient(f"127.0.0.1:{sys.argv[1]}") as connection:
+    for _ in range(2):
+        answer = connection.infer("identity", [sent]).as_numpy("y")
+print(answer.nbytes, "bytes,", "as they were sent" if (answer == array).all() else "others", end="")
+"""
+
+
+def _peak_of_calls(port: int) -> tuple[int, str]:
+    """The memory that two calls take of a client in another process, and what it says of its answer."""
+    tracemalloc.start()
+    try:
+        ran = subprocess.run([sys.executable, "-c", CLIENT, str(port)], capture_output=True, text=True, timeout=60)
+        return tracemalloc.get_traced_memory()[1], ran.stdout + ran.stderr
+    finally:
+        tracemalloc.stop()
 
 
 def _peak_of_requests(port: int) -> tuple[int, bytes]:

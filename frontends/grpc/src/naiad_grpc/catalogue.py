@@ -42,8 +42,9 @@ def operations(server: "ServerApi", stopping: asyncio.Event) -> list[Operation]:
         others = [keyed(each, keys) for each in others]
     others = [limited(each) for each in others]
     lines = lines_of(server)
+    infer, stream = f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ModelStreamInfer"
     return [
-        UnaryOperation(f"/{SERVICE}/ModelInfer", "inference", inference.infer, inference.begin),
-        StreamOperation(f"/{SERVICE}/ModelStreamInfer", "inference", inference.stream, inference.open_stream),
+        UnaryOperation(infer, "inference", inference.infer, inference.begin, inference.decode, inference.memory),
+        StreamOperation(stream, "inference", inference.stream, inference.open_stream, inference.memory),
         *(others if lines is None else map(lines.logged, others)),
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from naiad.errors import NaiadError
 from naiad.types import Request, Response
 from naiad_grpc.access_lines import Line, Lines, lines_of
-from naiad_grpc.codec import COSTLY_BYTES, Encoder, ResponseForm, TakesLong, request_id_of
+from naiad_grpc.codec import COSTLY_BYTES, Encoder, RequestMessage, ResponseForm, TakesLong, request_id_of
 from naiad_grpc.inference_intake import CallContext, Decoded
 from naiad_grpc.keyed_calls import make_intake
 from naiad_grpc.service.operations import RpcResult
@@ -40,6 +40,8 @@ class Inference:
         self._most = most
         self._threads = CodecThreads("naiad-grpc-codec")
         self._intake = make_intake(server, forwarding, self._threads)
+        self.decode = self._intake.decode
+        self.memory = self._intake.memory
         self.encoder = Encoder(self._batches, server.labels)
         self._large_encoder = Encoder(self._batches, server.labels, sys.maxsize)
         self._lines: Lines | None = None
@@ -66,7 +68,7 @@ class Inference:
 
     def begin(
         self,
-        message: bytes,
+        message: RequestMessage,
         context: CallContext,
         answered: Callable[[RpcResult], None],
         decoded: Decoded | None = None,

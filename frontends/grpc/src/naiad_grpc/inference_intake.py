@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from naiad.errors import drop_tracebacks
 from naiad.types import Request
-from naiad_grpc.codec import Decoder, ResponseForm, model_name_and_version, takes_long
+from naiad_grpc.codec import Decoder, RequestMessage, ResponseForm, model_name_and_version, request_memory, takes_long
 from naiad_grpc.codec.versions import model_version
 from naiad_grpc.trace_attributes import call_attributes
 from naiad_kit.explaining import EXPLAIN
@@ -105,7 +105,9 @@ class Intake:
         self._tracing = tracing_of(server)
         self._threads = threads
         self._forwarding = forwarding
-        self._decoder = Decoder(shared_memory_of(server), body_memory_of(server))
+        reserve = body_memory_of(server)
+        self._decoder = Decoder(shared_memory_of(server), reserve)
+        self.memory = partial(request_memory, reserve)
 
     def caller(self, context: CallContext, method: str) -> Caller:
         """Who makes that call of an RPC. Raises InvalidArgumentError when metadata to forward has a reserved name."""
@@ -127,7 +129,7 @@ class Intake:
         """The metadata that models may see."""
         return texts
 
-    async def decode(self, message: bytes) -> Decoded | None:
+    async def decode(self, message: RequestMessage) -> Decoded | None:
         """A message of COSTLY_BYTES or more, decoded on a thread, or its error; None when `read` can do it at once."""
         try:
             name, version = model_name_and_version(message)
@@ -140,7 +142,9 @@ class Intake:
             drop_tracebacks(error)
             return error
 
-    def read(self, message: bytes, caller: Caller, decoded: Decoded | None = None) -> tuple[Request, ResponseForm]:
+    def read(
+        self, message: RequestMessage, caller: Caller, decoded: Decoded | None = None
+    ) -> tuple[Request, ResponseForm]:
         """The request in a message and the form of its response; `decoded` is from `decode`. Raises NaiadError."""
         tracing = self._tracing
         started_ns = monotonic_ns()

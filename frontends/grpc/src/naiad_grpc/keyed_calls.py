@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 
 from naiad.types import Request
 from naiad_grpc.admission import refused_key
-from naiad_grpc.codec import ResponseForm
+from naiad_grpc.codec import RequestMessage, ResponseForm
 from naiad_grpc.inference_intake import CallContext, Caller, Decoded, Intake
 from naiad_grpc.named_models import NamedModel, named_model
 from naiad_grpc.service.operations import Operation, UnaryOperation
@@ -54,7 +54,9 @@ class KeyedIntake(Intake):
         secret = credential_headers((key.encode(), value.encode()) for key, value in texts)
         return [(key, value) for key, value in texts if key.encode() not in secret]
 
-    def read(self, message: bytes, caller: Caller, decoded: Decoded | None = None) -> tuple[Request, ResponseForm]:
+    def read(
+        self, message: RequestMessage, caller: Caller, decoded: Decoded | None = None
+    ) -> tuple[Request, ResponseForm]:
         """As in Intake. Raises RpcError too, for a model that the caller's key is not for."""
         request, form = super().read(message, caller, decoded)
         credential = caller.credential if isinstance(caller, KeyedCaller) else b""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from naiad.errors import DeadlineExceededError, NaiadError, drop_tracebacks
 from naiad.types import Request, Response
-from naiad_grpc.codec import Encoder, ResponseForm, TakesLong, encode_error, request_id_of
+from naiad_grpc.codec import Encoder, RequestMessage, ResponseForm, TakesLong, encode_error, request_id_of
 from naiad_grpc.codec.forms import PLAIN
 from naiad_grpc.inference_intake import Caller, Decoded, Intake
 from naiad_grpc.statuses import RpcError, rpc_error, too_long
@@ -91,7 +91,7 @@ class InferStream:
         """Whether there will be no further message."""
         return self._finished and not (self._open or self._ready or self._failure)
 
-    async def decode(self, message: bytes) -> Decoded | None:
+    async def decode(self, message: RequestMessage) -> Decoded | None:
         """The argument of `feed` for a message of COSTLY_BYTES or more: its request, if decoding takes long."""
         size = len(message)
         try:
@@ -104,7 +104,7 @@ class InferStream:
         finally:
             self._budget.release(size)
 
-    def feed(self, message: bytes, decoded: Decoded | None = None) -> None:
+    def feed(self, message: RequestMessage, decoded: Decoded | None = None) -> None:
         """Take a request in. An error in it becomes its response."""
         if self._finished:
             return

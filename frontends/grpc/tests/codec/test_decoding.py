@@ -52,7 +52,7 @@ def test_a_short_message_that_came_in_several_parts_is_read_like_any_other(decod
     if expected:
         decoder.decode(plain("first"))
 
-    request, _ = decoder.decode(bytearray(plain(request_id)))
+    request, _ = decoder.decode(memoryview(bytearray(plain(request_id))))
 
     assert request.id == request_id
     assert request.inputs["X"].array.tolist() == [1.5, 2.5]

@@ -27,7 +27,7 @@ class Ordered(Calls):
             StreamOperation("/t/streamed", "inference", self.stream, lambda _context: Answers(self)),
         ]
 
-    def begin(self, _message, _context, answered):
+    def begin(self, _message, _context, answered, _decoded):
         call = object()
         self.answers[call] = lambda: answered(self.result)
         return lambda: self.end(call)

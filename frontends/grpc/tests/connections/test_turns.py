@@ -18,7 +18,7 @@ class Begun(Calls):
     def operations(self):
         return [*super().operations(), UnaryOperation("/t/begun", "inference", self.echo, self.begin)]
 
-    def begin(self, content, _context, answered):
+    def begin(self, content, _context, answered, _decoded):
         self.noted.append(content)
         answered([content])
         return lambda: None

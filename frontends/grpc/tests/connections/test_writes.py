@@ -21,7 +21,7 @@ class Begun(Calls):
     def operations(self):
         return [*super().operations(), UnaryOperation("/t/begun", "inference", self.echo, self.begin)]
 
-    def begin(self, _message, _context, answered):
+    def begin(self, _message, _context, answered, _decoded):
         self.answered.append(answered)
         return lambda: None
 
@@ -66,7 +66,7 @@ def test_an_answer_is_written_at_once_if_the_client_waits_for_no_other(run, call
 
 def test_an_answer_that_is_given_while_the_request_is_read_is_written_once_with_the_others(run):
     class AtOnce(Begun):
-        def begin(self, message, _context, answered):
+        def begin(self, message, _context, answered, _decoded):
             answered([message])
             return lambda: None
 

@@ -1,8 +1,10 @@
 """Framed messages: prefixes, lengths and flags, however the data of a stream is cut."""
 
 import random
+import resource
 import tracemalloc
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -120,27 +122,98 @@ def test_a_prefix_alone_takes_little_memory():
     reader.read(prefix(1 << 30))
 
     assert (reader.size, reader.missing) == (1 << 30, 1 << 30)
-    assert reader.held <= 1 << 16
+    assert (reader.held, reader.owed) == (1 << 16, 1 << 16)
     assert tracemalloc.get_traced_memory()[1] < 1 << 17
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize("size", [1 << 16, (1 << 16) + 1, 600_001, 1 << 20])
-def test_a_long_message_is_put_together_in_one_buffer_that_grows_with_what_comes(size):
-    reader = MessageReader(1 << 20)
+def resident():
+    """The resident memory of this process, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def test_what_a_message_announces_and_does_not_send_takes_no_memory():
+    before = resident()
+
+    readers = [read(prefix(1 << 28) + bytes(70_000), most=1 << 30)[1] for _ in range(8)]
+
+    assert resident() - before < 64 << 20
+    assert [(each.held, each.missing) for each in readers] == [(280_000, (1 << 28) - 70_000)] * 8
+
+
+def memory(_front, size):
+    return memoryview(bytearray(size))
+
+
+@pytest.mark.parametrize("part", [1 << 14, 100_000])
+@pytest.mark.parametrize("size", [(1 << 16) + 1, 600_001, 1 << 20])
+def test_a_long_message_is_put_together_in_its_memory_and_counts_as_it_comes(size, part):
+    reader = MessageReader(1 << 20, memory)
     content = random.Random(size).randbytes(size)
     reader.read(prefix(size))
-    messages = []
+    messages, owed = [], 0
     tracemalloc.start()
 
-    for at in range(0, size, 1 << 14):
+    for at in range(0, size, part):
         assert reader.held <= max(4 * at, 1 << 16)
-        messages += reader.read(memoryview(content)[at : at + (1 << 14)])
+        owed, reader.owed = owed + reader.owed, 0
+        messages += reader.read(memoryview(content)[at : at + part])
 
     assert tracemalloc.get_traced_memory()[1] < size + (1 << 16)
     tracemalloc.stop()
     assert messages == [(False, content)]
+    assert type(messages[0][1]) is memoryview
+    assert owed + reader.owed == size
     assert reader.held == 0
+
+
+@pytest.mark.parametrize("size", [60_000, 1 << 16])
+def test_a_short_message_in_parts_is_bytes_and_does_not_count(size):
+    reader = MessageReader(1 << 20, memory)
+    content = prefix(size) + random.Random(size).randbytes(size)
+
+    ((_, message),) = reader.read(content[:1000]) + reader.read(content[1000:])
+
+    assert (message, type(message)) == (content[5:], bytes)
+    assert (reader.held, reader.owed) == (0, 0)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_message_without_memory_of_its_own_is_put_together_in_that_of_the_reader(compressed):
+    reader = MessageReader(1 << 20, _no_memory if compressed else None)
+    content = framed(random.Random(1).randbytes(200_000), compressed)
+
+    ((flag, message),) = reader.read(content[:1000]) + reader.read(content[1000:])
+
+    assert (flag, bytes(message)) == (compressed, content[5:])
+
+
+def _no_memory(_front, size):
+    raise MemoryError(size)
+
+
+def test_a_message_that_the_memory_has_no_room_for_is_refused():
+    reader = MessageReader(1 << 20, _no_memory)
+
+    with pytest.raises(RpcError, match="no memory for a message of 100000 bytes") as caught:
+        reader.read(prefix(100_000) + b"x")
+
+    assert caught.value.code is Code.RESOURCE_EXHAUSTED
+
+
+def test_the_memory_knows_the_first_bytes_of_its_message():
+    fronts = []
+
+    def remember(front, size):
+        fronts.append((bytes(front), size))
+        return memory(front, size)
+
+    reader = MessageReader(1 << 20, remember)
+    reader.read(prefix(100_000))
+    reader.read(b"abc")
+    reader.read(bytes(99_997) + prefix(70_000) + b"de")
+
+    assert fronts == [(b"abc", 100_000), (b"de", 70_000)]
 
 
 @pytest.mark.parametrize(("size", "compressed", "expected"), [(0, False, "00 00000000"), (258, True, "01 00000102")])

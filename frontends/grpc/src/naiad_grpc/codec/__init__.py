@@ -2,6 +2,8 @@
 
 from naiad_grpc.codec.costs import COSTLY_BYTES, model_name_and_version, takes_long
 from naiad_grpc.codec.forms import OutputForm, ResponseForm
+from naiad_grpc.codec.framing import RequestMessage
+from naiad_grpc.codec.memory import request_memory
 from naiad_grpc.codec.requests import Decoder, request_id_of
 from naiad_grpc.codec.responses import Encoder, TakesLong, encode_error
 
@@ -10,10 +12,12 @@ __all__ = [
     "Decoder",
     "Encoder",
     "OutputForm",
+    "RequestMessage",
     "ResponseForm",
     "TakesLong",
     "encode_error",
     "model_name_and_version",
     "request_id_of",
+    "request_memory",
     "takes_long",
 ]

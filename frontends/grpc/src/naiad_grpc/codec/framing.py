@@ -22,6 +22,10 @@ _LONGEST, _LONGEST_SHORT = 10, 5
 """The maximum of bytes of a number of 64 bits, and of a tag or a size."""
 
 
+RequestMessage = bytes | memoryview
+"""The bytes of a message; a view for a large one that came in parts."""
+
+
 class Layout(NamedTuple):
     """The offsets of the parts of an infer request: the field `id`, its text, and the raw contents.
 
@@ -71,7 +75,7 @@ def field(tag: int, content: bytes) -> bytes:
     return header(tag, len(content)) + content
 
 
-def scan(message: bytes) -> Layout | None:
+def scan(message: RequestMessage) -> Layout | None:
     """The layout of an infer request whose fields are in the order of their numbers, as all clients write them.
 
     None for any other message, including an invalid one and one with too many fields.
@@ -112,12 +116,12 @@ def scan(message: bytes) -> Layout | None:
     return Layout(id_start, text_start, id_end, contents_start, contents)
 
 
-def split(message: bytes) -> tuple[bytes, list[tuple[int, int]]]:
+def split(message: RequestMessage) -> tuple[bytes, list[tuple[int, int]]]:
     """An infer request without its raw contents, and the offset and size of each of these.
 
     Raises InvalidArgumentError if the message ends within a field or is malformed.
     """
-    around: list[bytes] = []
+    around: list[RequestMessage] = []
     contents: list[tuple[int, int]] = []
     kept = offset = 0
     fields = Fields(MOST_FIELDS)
@@ -139,12 +143,26 @@ def split(message: bytes) -> tuple[bytes, list[tuple[int, int]]]:
     return b"".join(around), contents
 
 
-def read_varint(message: bytes, offset: int) -> tuple[int, int]:
+def unfinished_content(front: RequestMessage) -> int:
+    """The offset of the raw contents that continue after the first bytes of a request, 0 for none."""
+    offset, end = 0, len(front)
+    try:
+        while offset < end and front[offset] in _IN_ORDER:
+            size, start = _read_varint(front, offset + 1, _LONGEST_SHORT)
+            if front[offset] == RAW_TAG and start + size > end:
+                return start
+            offset = start + size
+    except (IndexError, InvalidArgumentError):
+        return 0
+    return 0
+
+
+def read_varint(message: RequestMessage, offset: int) -> tuple[int, int]:
     """The tag or size at that offset, and the offset after it. Raises InvalidArgumentError or IndexError."""
     return _read_varint(message, offset, _LONGEST_SHORT)
 
 
-def field_end(message: bytes, tag: int, offset: int, fields: Fields) -> int:
+def field_end(message: RequestMessage, tag: int, offset: int, fields: Fields) -> int:
     """The end of the field whose content is at that offset; it may be after the end of the message.
 
     Counts the field and those within it. Raises InvalidArgumentError or IndexError.
@@ -157,7 +175,7 @@ def malformed(reason: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"failed to parse the request as a ModelInferRequest message: {reason}")
 
 
-def _read_varint(message: bytes, offset: int, most: int) -> tuple[int, int]:
+def _read_varint(message: RequestMessage, offset: int, most: int) -> tuple[int, int]:
     """The unsigned integer of at most `most` bytes at that offset, and the offset after it."""
     value = 0
     for shift in range(0, most * 7, 7):
@@ -169,7 +187,7 @@ def _read_varint(message: bytes, offset: int, most: int) -> tuple[int, int]:
     raise malformed(f"a number has more than {most} bytes")
 
 
-def _end_of(message: bytes, tag: int, offset: int, depth: int, fields: Fields) -> int:
+def _end_of(message: RequestMessage, tag: int, offset: int, depth: int, fields: Fields) -> int:
     """The end of the field whose tag ends at `offset`; it may be after the end of the message."""
     fields.count()
     kind = tag & 7
@@ -187,7 +205,7 @@ def _end_of(message: bytes, tag: int, offset: int, depth: int, fields: Fields) -
     raise malformed("it has a group without a start, nested too deep, or a field of no known kind")
 
 
-def _end_of_group(message: bytes, number: int, offset: int, depth: int, fields: Fields) -> int:
+def _end_of_group(message: RequestMessage, number: int, offset: int, depth: int, fields: Fields) -> int:
     while True:
         tag, offset = _read_varint(message, offset, _LONGEST_SHORT)
         if tag & 7 == _GROUP_END:

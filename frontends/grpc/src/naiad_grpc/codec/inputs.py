@@ -23,8 +23,8 @@ class Input(NamedTuple):
     """An input in the raw contents.
 
     `size` is its number of bytes, -1 for BYTES, which have their own lengths. For an `is_plain` input a view on the
-    bytes is enough if they are aligned: their offset has no bit of `alignment_mask`. `header` is the field header in
-    front of them in the message, `header_size` bytes.
+    bytes is enough if they are aligned. `header` is the field header in front of them in the message, of `header_size`
+    bytes.
     """
 
     name: str
@@ -34,7 +34,6 @@ class Input(NamedTuple):
     elements: int
     size: int
     is_plain: bool
-    alignment_mask: int
     header: bytes
     header_size: int
 
@@ -83,7 +82,7 @@ def read_inputs(messages: Sequence[Any], model: str, has_raw: bool) -> Inputs:
 
 
 def array_of_bytes(raw: Input, content: bytes | memoryview, start: int, size: int, model: str) -> np.ndarray:
-    """The array of an input over `size` bytes at offset `start`, which must be aligned unless it is BYTES.
+    """The array of an input over `size` bytes at offset `start`; strings are copied.
 
     Raises InvalidArgumentError if the bytes do not fit the tensor.
     """
@@ -113,9 +112,7 @@ def _input(name: str, kind: TensorType, shape: tuple[int, ...], count: int) -> I
     size = count * kind.itemsize if kind.itemsize else -1
     front = header(RAW_TAG, size) if size >= 0 else b""
     is_plain = kind.wire not in ("BYTES", "BOOL")
-    return Input(
-        name, kind.wire, shape, kind.dtype, count, size, is_plain, max(kind.itemsize - 1, 0), front, len(front)
-    )
+    return Input(name, kind.wire, shape, kind.dtype, count, size, is_plain, front, len(front))
 
 
 def _check_reference(tensor: Any, reference: Reference, kind: TensorType, count: int, model: str) -> None:

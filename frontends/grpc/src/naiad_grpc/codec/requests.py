@@ -7,7 +7,7 @@ from naiad.errors import InvalidArgumentError
 from naiad.types import Request
 from naiad_grpc.codec.costs import COSTLY_BYTES
 from naiad_grpc.codec.forms import OutputForm, ResponseForm
-from naiad_grpc.codec.framing import ID_TAG, malformed, scan, split
+from naiad_grpc.codec.framing import ID_TAG, RequestMessage, malformed, scan, split
 from naiad_grpc.codec.inputs import Input, array_of_bytes
 from naiad_grpc.codec.templates import RequestTemplate, read_message, read_template
 from naiad_grpc.codec.typed_size import check_typed_size
@@ -43,18 +43,15 @@ class Decoder:
         self._templates: dict[bytes, RequestTemplate] = {}
         self._expected: dict[bytes, _ExpectedMessage] = {}
 
-    def decode(self, message: bytes) -> tuple[Request, ResponseForm]:
-        """The request in the message, `bytes` or a `bytearray`, and the requested form of its response.
+    def decode(self, message: RequestMessage) -> tuple[Request, ResponseForm]:
+        """The request in the message, and the requested form of its response.
 
         Raises InvalidArgumentError, NotFoundError for an unknown shared memory region, or UnsupportedError.
         """
-        if len(message) > _LONGEST_COMPARED:
+        if len(message) > _LONGEST_COMPARED or type(message) is not bytes:
             return self._decode_any(message)
-        try:
-            # a name longer than 127 bytes gives a key that is not the name, which works as well
-            expected = self._expected.get(message[: message[1] + 2]) if len(message) > 1 else None
-        except TypeError:  # a bytearray, which is no key: the message came in several DATA frames
-            return self._decode_any(message)
+        # a name longer than 127 bytes gives a key that is not the name, which works as well
+        expected = self._expected.get(message[: message[1] + 2]) if len(message) > 1 else None
         if expected is not None:
             before_id, after_id, template = expected
             request = _as_expected(message, before_id, after_id, template)
@@ -62,7 +59,7 @@ class Decoder:
                 return request, template.form
         return self._decode_any(message)
 
-    def read(self, message: bytes) -> LargeRequest:
+    def read(self, message: RequestMessage) -> LargeRequest:
         """The slow part of decoding a message that `takes_long`, for any thread. Caches nothing. Raises as `decode`."""
         text, contents = split(message)
         check_typed_size(text)
@@ -74,7 +71,7 @@ class Decoder:
         template, tensors = read
         return self._complete(template, template.id, tensors)
 
-    def _decode_any(self, message: bytes) -> tuple[Request, ResponseForm]:
+    def _decode_any(self, message: RequestMessage) -> tuple[Request, ResponseForm]:
         layout = scan(message)
         if layout is None:
             text, contents = split(message)
@@ -82,7 +79,7 @@ class Decoder:
             return self._complete(template, template.id, self._with_raw(template, message, contents))
         before, after = bytes(message[: layout.id_start]), bytes(message[layout.id_end : layout.contents_start])
         template = self._template(before + after, bool(layout.contents))
-        request_id = _text(message[layout.text_start : layout.id_end])
+        request_id = _text(bytes(message[layout.text_start : layout.id_end]))
         decoded = self._complete(template, request_id, self._with_raw(template, message, layout.contents))
         if template.raw_size >= 0 and 1 < len(before) + len(after) <= _LONGEST_CACHED:
             _cache(self._expected, bytes(message[: message[1] + 2]), (before, after, template))
@@ -97,7 +94,7 @@ class Decoder:
         return template
 
     def _with_raw(
-        self, template: RequestTemplate, message: bytes, contents: list[tuple[int, int]]
+        self, template: RequestTemplate, message: RequestMessage, contents: list[tuple[int, int]]
     ) -> dict[str, Tensor]:
         """The inputs from typed contents, and those whose bytes are in the message."""
         _check_contents(template, len(contents))
@@ -130,12 +127,12 @@ class Decoder:
         return ResponseForm(outputs, template.form.empty_final)
 
 
-def request_id_of(message: bytes) -> str:
+def request_id_of(message: RequestMessage) -> str:
     """The id in a message that cannot be decoded, "" if it is unknown. The raw contents are not copied."""
     layout = scan(message)
     try:
         if layout is not None:
-            return message[layout.text_start : layout.id_end].decode()
+            return bytes(message[layout.text_start : layout.id_end]).decode()
         if len(message) > COSTLY_BYTES:  # the id is not worth the time
             return ""
         request_id: str = read_message(split(message)[0]).id
@@ -186,19 +183,18 @@ def _request(template: RequestTemplate, request_id: str, tensors: Mapping[str, T
     )
 
 
-def _tensor(raw: Input, message: bytes, start: int, size: int, model: str, reserve: Reserve) -> Tensor:
+def _tensor(raw: Input, message: RequestMessage, start: int, size: int, model: str, reserve: Reserve) -> Tensor:
     """The tensor over these bytes of the message; unaligned bytes are copied, since frameworks may not read them."""
-    if start & raw.alignment_mask:
+    array = array_of_bytes(raw, message, start, size, model)
+    if not array.flags.aligned:
         array = array_of_bytes(raw, _copied(message, start, size, model, reserve), 0, size, model)
-    else:
-        array = array_of_bytes(raw, message, start, size, model)
     return Tensor(raw.name, raw.datatype, raw.shape, array)
 
 
-def _copied(message: bytes, start: int, size: int, model: str, reserve: Reserve) -> bytes | memoryview:
+def _copied(message: RequestMessage, start: int, size: int, model: str, reserve: Reserve) -> bytes | memoryview:
     memory = reserve(model, size) if size >= SMALLEST_BODY else None
     if memory is None:
-        return message[start : start + size]
+        return bytes(message[start : start + size])
     memory[:] = memoryview(message)[start : start + size]
     return memory
 

@@ -159,26 +159,20 @@ class Call(ABC):
         """The messages that this data completes. Raises RpcError or NaiadError."""
         reader = self._reader
         if reader is None:
-            reader = self._reader = MessageReader(self.connection.context.most)
+            method = self.head.method
+            memory = None if method is None else method.operation.memory
+            reader = self._reader = MessageReader(self.connection.context.most, memory)
         self._received += len(content)
-        was_incomplete, charged = reader.missing > 0, self._charged_ahead()
+        was_incomplete = reader.missing > 0
         messages = reader.read(content)
         if reader.missing and (messages or not was_incomplete):
-            charged = 0
             if reader.size > UNCHARGED_BYTES:
                 self.connection.context.budget.check(reader.size)
             self.connection.http2.expect(self._id, reader.missing)
-        if reader.held > charged and reader.size > UNCHARGED_BYTES:
-            self._charge(reader.held - charged)
+        if reader.owed:
+            owed, reader.owed = reader.owed, 0
+            self._charge(owed)
         return messages
-
-    def _charged_ahead(self) -> int:
-        """The bytes that are charged for the message that is not complete.
-
-        No DATA frame is so long that it grows the buffer and completes the message: then all of it is charged.
-        """
-        reader = self._reader
-        return reader.held if reader is not None and reader.size > UNCHARGED_BYTES else 0
 
     def _charge(self, size: int) -> None:
         """Charge a message to the byte budget until the end of the call. Raises UnavailableError."""

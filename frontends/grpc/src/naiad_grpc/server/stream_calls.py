@@ -6,7 +6,7 @@ from collections import deque
 
 from naiad.errors import NaiadError
 from naiad_grpc.admission import SHUTTING_DOWN
-from naiad_grpc.codec import COSTLY_BYTES
+from naiad_grpc.codec import COSTLY_BYTES, RequestMessage
 from naiad_grpc.server.calls import ENDS_WITHIN, Call
 from naiad_grpc.server.methods import Method
 from naiad_grpc.server.shared import CallConnection
@@ -112,7 +112,7 @@ class StreamingCall(Call):
     def _release_message(self) -> None:
         """The messages that were charged have been passed on, but for the one that is not complete."""
         if self._charged:
-            ahead = self._charged_ahead()
+            ahead = 0 if self._reader is None else self._reader.held
             self.connection.context.budget.release(self._charged - ahead)
             self._charged = ahead
 
@@ -201,7 +201,7 @@ class MessageStreamCall(StreamingCall):
         else:
             self._feed(content)  # type: ignore[arg-type]
 
-    def _feed(self, message: bytes) -> None:
+    def _feed(self, message: RequestMessage) -> None:
         if len(message) >= COSTLY_BYTES:
             self._decoding = self.connection.context.loop.create_task(self._decode(message))
             return
@@ -209,7 +209,7 @@ class MessageStreamCall(StreamingCall):
         self._stream.feed(message)
         self._fed()
 
-    async def _decode(self, message: bytes) -> None:
+    async def _decode(self, message: RequestMessage) -> None:
         self._release_message()
         decoded = await self._stream.decode(message)
         self._decoding = None

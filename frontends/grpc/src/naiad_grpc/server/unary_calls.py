@@ -2,18 +2,20 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from naiad.errors import NaiadError
-from naiad_grpc.codec import COSTLY_BYTES
+from naiad_grpc.codec import COSTLY_BYTES, RequestMessage
 from naiad_grpc.server.calls import ENDS_WITHIN, Call
 from naiad_grpc.server.methods import Method
 from naiad_grpc.server.shared import CallConnection
-from naiad_grpc.service.operations import RpcResult, UnaryOperation
+from naiad_grpc.service.operations import Begin, Decode, RpcResult, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, rpc_error
 from naiad_grpc.wire import answers
 from naiad_grpc.wire.heads import CallHead
 from naiad_grpc.wire.message_reader import PREFIX, PREFIX_BYTES, Framed, prefix
 from naiad_kit.buffers import Buffer, total_size
+from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES
 
 
 class UnaryCall(Call):
@@ -32,14 +34,14 @@ class UnaryCall(Call):
         Call.__init__(self, connection, stream_id, head, now)  # a tenth of the time of `super()`
         self._operation = operation
         self._message: Framed | None = None
-        self._body = b""
+        self._body: RequestMessage = b""
         self._cancel: Callable[[], object] | None = None
 
     def receive(self, content: bytes | memoryview, ended: bool) -> None:
         """Take data of the request; its end begins the work."""
         if ended and self._reader is None and len(content) >= PREFIX_BYTES:
             flag, size = PREFIX.unpack_from(content)
-            if not flag and size == len(content) - PREFIX_BYTES <= self.connection.context.most:
+            if not flag and size == len(content) - PREFIX_BYTES <= min(UNCHARGED_BYTES, self.connection.context.most):
                 self._body = bytes(content[PREFIX_BYTES:])  # the usual case: one message, which is not compressed
                 if self.connection.take_turn(self._begin):
                     self._begin()
@@ -57,7 +59,7 @@ class UnaryCall(Call):
         if ended:
             self._complete()
 
-    def _start(self, message: bytes) -> None:
+    def _start(self, message: RequestMessage) -> None:
         """Begin the work, in this turn of the event loop or, above its share of calls, in a later one."""
         self._body = message
         if self.connection.take_turn(self._begin):
@@ -67,20 +69,28 @@ class UnaryCall(Call):
         message, self._body = self._body, b""
         if self.over:
             return
-        begin = self._operation.begin
-        if begin is not None and len(message) < COSTLY_BYTES:
-            try:
-                cancel = begin(message, self.context(), self._answer)
-            except Exception as error:  # noqa: BLE001 - a bug must not harm the other calls of the connection
-                self._answer(rpc_error(error))
-                return
-            if self.over:
-                cancel()
-            else:
-                self._cancel = cancel
+        begin, decode = self._operation.begin, self._operation.decode
+        if begin is not None and (decode is None or len(message) < COSTLY_BYTES):
+            self._begin_with(begin, message, None)
             return
-        task = self.connection.context.loop.create_task(self._run(message))
-        self._cancel = task.cancel
+        work = self._run(bytes(message)) if begin is None or decode is None else self._decode(begin, decode, message)
+        self._cancel = self.connection.context.loop.create_task(work).cancel
+
+    def _begin_with(self, begin: Begin, message: RequestMessage, decoded: Any) -> None:
+        try:
+            cancel = begin(message, self.context(), self._answer, decoded)
+        except Exception as error:  # noqa: BLE001 - a bug must not harm the other calls of the connection
+            self._answer(rpc_error(error))
+            return
+        if self.over:
+            cancel()
+        else:
+            self._cancel = cancel
+
+    async def _decode(self, begin: Begin, decode: Decode, message: RequestMessage) -> None:
+        decoded = await decode(message)
+        if not self.over:
+            self._begin_with(begin, message, decoded)
 
     def _is_awaited(self) -> bool:
         """Whether the request has not ended; its caller has nothing to wait for."""

@@ -8,8 +8,10 @@ from typing import Any, Protocol
 
 from google.protobuf.message import DecodeError
 
+from naiad_grpc.codec import RequestMessage
 from naiad_grpc.messages import rpcs
 from naiad_grpc.statuses import Code, RpcError
+from naiad_grpc.wire.message_reader import Memory
 from naiad_kit.buffers import Buffer
 
 Answer = Callable[[Any], Awaitable[Any]]
@@ -22,9 +24,14 @@ StreamAnswer = Callable[[AsyncIterator[Any]], AsyncGenerator[Any, None]]
 RpcResult = list[Buffer] | RpcError
 """The buffers of a message, or the status that ends the call instead."""
 
-Begin = Callable[[bytes, Any, Callable[[RpcResult], None]], Callable[[], None]]
-"""Begins a call with a message and its context, calls back once with the result, perhaps before it returns, and returns
-a function that cancels the call."""
+Begin = Callable[[RequestMessage, Any, Callable[[RpcResult], None], Any], Callable[[], None]]
+"""Begins a call with a message, its context, and what was decoded of the message before, None for nothing.
+
+Calls back once with the result, perhaps before it returns, and returns a function that cancels the call.
+"""
+
+Decode = Callable[[RequestMessage], Awaitable[Any]]
+"""Decodes a large message, which may take long, for `Begin`."""
 
 
 class MessageStream(Protocol):
@@ -47,11 +54,11 @@ class MessageStream(Protocol):
         """Whether there will be no further message."""
         ...
 
-    def feed(self, message: bytes, decoded: Any = None) -> None:
+    def feed(self, message: RequestMessage, decoded: Any = None) -> None:
         """Take a message in; `decoded` comes from `decode`."""
         ...
 
-    async def decode(self, message: bytes) -> Any:
+    async def decode(self, message: RequestMessage) -> Any:
         """The decoded form of a large message, whose decoding may take long."""
         ...
 
@@ -73,13 +80,16 @@ class UnaryOperation:
     """An RPC of one message each way. `api` is its group for restrictions.
 
     `answer` takes the bytes of a message and the call's context, returns the bytes of a message, and raises NaiadError
-    or RpcError. `begin` does the same without a task, for messages of less than COSTLY_BYTES.
+    or RpcError. `begin` does the same without a task and without joining the buffers of the answer; `decode` is for
+    messages of COSTLY_BYTES or more. `memory` is where large messages that come in parts are put together.
     """
 
     path: str
     api: str
     answer: Callable[[bytes, Any], Awaitable[bytes]]
     begin: Begin | None = None
+    decode: Decode | None = None
+    memory: Memory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +97,14 @@ class StreamOperation:
     """An RPC with a stream in either direction or both; `answer` is as in UnaryOperation, with iterators of bytes.
 
     The returned generator is closed when the client stops reading. `open` does the same without tasks, and may raise
-    RpcError.
+    RpcError. `memory` is as in UnaryOperation.
     """
 
     path: str
     api: str
     answer: Callable[[AsyncIterator[bytes], Any], AsyncGenerator[bytes, None]]
     open: Callable[[Any], MessageStream] | None = None
+    memory: Memory | None = None
 
 
 Operation = UnaryOperation | StreamOperation
