@@ -44,7 +44,7 @@ def huffman(value):
 
 
 OF_CONNECTION = {
-    "a frame above the announced size": (frame(DATA, 0, 1, bytes(16385)), E.FRAME_SIZE_ERROR),
+    "a frame above the announced size": (OPEN + frame(DATA, 0, 1, bytes((1 << 20) + 1)), E.FRAME_SIZE_ERROR),
     "DATA on stream 0": (frame(DATA, 0, 0, b"x"), E.PROTOCOL_ERROR),
     "HEADERS on stream 0": (headers(0), E.PROTOCOL_ERROR),
     "PRIORITY on stream 0": (frame(PRIORITY, 0, 0, bytes(5)), E.PROTOCOL_ERROR),
@@ -93,7 +93,11 @@ OF_CONNECTION = {
     "DATA on a closed stream": (ENDED + b"close" + frame(DATA, 0, 1, b"x"), E.STREAM_CLOSED),
     "DATA on a stream that the client has reset": (CANCELLED + frame(DATA, 0, 1, b"x"), E.STREAM_CLOSED),
     "HEADERS on a stream that the client has reset": (CANCELLED + headers(1), E.STREAM_CLOSED),
-    "HEADERS above the announced size": (headers(1, END_HEADERS, bytes(16385)), E.FRAME_SIZE_ERROR),
+    "HEADERS above the announced size": (headers(1, END_HEADERS, bytes((1 << 20) + 1)), E.FRAME_SIZE_ERROR),
+    "HEADERS longer than any header block": (headers(1, END_HEADERS, bytes(32769)), E.ENHANCE_YOUR_CALM),
+    "a long frame of an unknown kind": (frame(99, 0, 1, bytes(32769)), E.ENHANCE_YOUR_CALM),
+    "long DATA on an idle stream": (frame(DATA, 0, 1, bytes(16385)), E.PROTOCOL_ERROR),
+    "long DATA within a header block": (headers(1, 0) + frame(DATA, 0, 1, bytes(16385)), E.PROTOCOL_ERROR),
     "CONTINUATION after the end of a header block": (OPEN + frame(CONTINUATION, 4, 1, BLOCK), E.PROTOCOL_ERROR),
     "an unknown frame within a header block": (BEGUN + frame(99, 0, 1), E.PROTOCOL_ERROR),
     "DATA within a header block": (BEGUN + frame(DATA, 0, 1, b"x"), E.PROTOCOL_ERROR),

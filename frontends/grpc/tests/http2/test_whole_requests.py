@@ -212,7 +212,7 @@ def test_requests_in_one_piece_have_the_effect_of_their_frames(rounds, cuts):
         ([("plain", 10, 2)] * 6, {}, (RST, 17, ErrorCode.REFUSED_STREAM)),
         ([("plain", 15_001, 2)], {}, (RST, 7, ErrorCode.FLOW_CONTROL_ERROR)),
         ([("plain", 10_001, 2)], {"window": 10_000}, (GOAWAY, 0, ErrorCode.FLOW_CONTROL_ERROR)),
-        ([("plain", 16_385, 2)], {"stream_window": 20_000}, (GOAWAY, 0, ErrorCode.FRAME_SIZE_ERROR)),
+        ([("plain", (1 << 20) + 1, 2)], {"stream_window": 1 << 21}, (GOAWAY, 0, ErrorCode.FRAME_SIZE_ERROR)),
         ([("plain", 10, 2), ("plain", 10, 0)], {}, (RST, 7, ErrorCode.STREAM_CLOSED)),
         ([("plain", 10, 1)], {}, (GOAWAY, 0, ErrorCode.PROTOCOL_ERROR)),
     ],

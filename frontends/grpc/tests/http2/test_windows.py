@@ -31,7 +31,7 @@ def test_the_first_frames_announce_the_windows_and_limits(make_peer):
     (_, _, _, payload), update = peer.answers
 
     values = {int.from_bytes(payload[at : at + 2], "big"): payload[at + 2 : at + 6] for at in range(0, len(payload), 6)}
-    assert values == {1: number(0), 3: number(7), 4: number(1 << 20), 6: number(16384)}
+    assert values == {1: number(0), 3: number(7), 4: number(1 << 20), 5: number(1 << 20), 6: number(16384)}
     assert update == (WINDOW, 0, 0, number((8 << 20) - 65535))
 
 

@@ -75,7 +75,7 @@ class Connection(Endpoint):
         self._now = self._timers.heard_at = now
         reader, offset = self._reader, 0
         try:
-            if reader.greeted and not (reader.rest or reader.in_block):
+            if reader.greeted and not (reader.rest or reader.missing or reader.in_block):
                 offset = self._receive_whole_requests(data, events)
             if offset < len(data):
                 self._receive_frames(data, offset, events)

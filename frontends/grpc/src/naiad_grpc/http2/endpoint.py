@@ -9,6 +9,7 @@ from naiad_grpc.http2.events import ConnectionEnded, Event, OutputSent, StreamEn
 from naiad_grpc.http2.frames import (
     DEFAULT_FRAME,
     DEFAULT_WINDOW,
+    LONGEST_FRAME,
     MAX_WINDOW,
     PING,
     ErrorCode,
@@ -74,6 +75,7 @@ class Endpoint:
             peer_settings.HEADER_TABLE_SIZE: 0,
             peer_settings.MAX_CONCURRENT_STREAMS: limits.streams,
             peer_settings.INITIAL_WINDOW_SIZE: limits.stream_window,
+            peer_settings.MAX_FRAME_SIZE: LONGEST_FRAME,
             peer_settings.MAX_HEADER_LIST_SIZE: MOST_LIST_BYTES,
         }
         self.outbox.frames.append(settings(announced))

@@ -22,6 +22,8 @@ PRIORITY_FLAG = 0x20
 MAX_WINDOW = 2**31 - 1
 DEFAULT_WINDOW = 65535
 DEFAULT_FRAME = 16384
+LONGEST_FRAME = 1 << 20
+"""The longest payload of a frame that the server announces. Clients that write longer frames save time on both ends."""
 
 _ERROR = Struct(">I")
 _TWO = Struct(">II")

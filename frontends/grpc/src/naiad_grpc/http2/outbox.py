@@ -177,7 +177,7 @@ class Outbox:
                     break
                 if stream.window <= 0:
                     continue
-                if self._flush(stream, _ROUND):
+                if self._flush(stream, _ROUND if len(self.waiting) > 1 else MAX_WINDOW):
                     del self.waiting[stream.id]
                     emptied.append(stream)
                     continue

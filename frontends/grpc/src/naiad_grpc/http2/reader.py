@@ -14,6 +14,7 @@ from naiad_grpc.http2.frames import (
     HEAD,
     HEAD_SIZE,
     HEADERS,
+    LONGEST_FRAME,
     MAX_WINDOW,
     PADDED,
     PREFACE,
@@ -46,7 +47,7 @@ _WINDOW_UPDATE_SIZE = HEAD_SIZE + INCREMENT.size
 T = TypeVar("T")
 
 Frame = tuple[int, int, int, bytes | memoryview, int]
-"""A frame: kind, flags, stream, payload, and the payload's length with padding."""
+"""A frame: kind, flags, stream, payload, and the payload's length with padding. A long one of DATA comes in parts."""
 
 
 class Http1RequestError(Exception):
@@ -56,9 +57,11 @@ class Http1RequestError(Exception):
 class FrameReader:
     """Reads frames; the flags of a frame that it yields tell the end of the stream (or ACK), and nothing else.
 
-    Padding and priorities are gone, and HEADERS have the whole block, whatever CONTINUATION frames it came in.
+    Padding and priorities are gone, and HEADERS have the whole block, whatever CONTINUATION frames it came in. DATA
+    longer than 16 KiB are passed on as they come, with the flags at their end.
+
     `greeted` says that the preface and the first SETTINGS have come, `in_block` that a header block has begun and not
-    ended. `rest` is the beginning of a frame that has not come whole.
+    ended. `rest` is the beginning of a frame that has not come whole, and `missing` how many bytes a long one lacks.
     """
 
     __slots__ = (
@@ -66,9 +69,14 @@ class FrameReader:
         "_block_flags",
         "_block_stream",
         "_continuations",
+        "_long_flags",
+        "_long_stream",
+        "_padding",
         "_preface_seen",
+        "_uncounted",
         "greeted",
         "in_block",
+        "missing",
         "rest",
     )
 
@@ -78,6 +86,8 @@ class FrameReader:
         self.rest = b""
         self._block: bytearray | None = None
         self._block_stream = self._block_flags = self._continuations = 0
+        self.missing = self._long_flags = self._long_stream = 0
+        self._padding = self._uncounted = 0  # of a long frame: bytes at its end, and those before its content
 
     def frames(self, data: bytes, offset: int = 0) -> Iterator[Frame]:
         """The frames in these bytes. A view is valid until the next frame. Raises Http2Error, Http1RequestError.
@@ -88,29 +98,30 @@ class FrameReader:
 
     def _continued(self, data: bytes) -> Iterator[Frame]:
         """The frames in bytes that are not the beginning of a frame."""
-        if self.rest:
-            if self._preface_seen:
-                frame, data = self._complete(data)
-                yield from self._whole_frames(frame)
-                if not data:
-                    return
-            else:
-                data, self.rest = self.rest + data, b""
+        offset = 0
         if not self._preface_seen:
+            data, self.rest = self.rest + data, b""
             data = self._after_preface(data)
-        yield from self._whole_frames(data)
+        elif self.rest:
+            frame, offset = self._complete(data)
+            yield from self._whole_frames(frame)
+        if offset < len(data):
+            yield from self._whole_frames(data, offset)
 
-    def _complete(self, data: bytes) -> tuple[bytes, bytes]:
-        """The frame whose beginning has come before, perhaps incomplete still, and the bytes after it."""
+    def _complete(self, data: bytes) -> tuple[bytes, int]:
+        """The frame whose beginning has come before, perhaps incomplete still, and how many of these bytes are in it.
+
+        Of a long frame only the first byte of its payload: that may be the length of its padding.
+        """
         rest, self.rest = self.rest, b""
-        missing = HEAD_SIZE - len(rest)
-        if missing > 0:
-            rest, data = rest + data[:missing], data[missing:]
+        taken = max(0, HEAD_SIZE - len(rest))
+        rest += data[:taken]
         if len(rest) >= HEAD_SIZE:
-            missing = HEAD_SIZE + int.from_bytes(rest[:3], "big") - len(rest)
-            if missing <= DEFAULT_FRAME:
-                rest, data = rest + data[:missing], data[missing:]
-        return rest, data
+            length = int.from_bytes(rest[:3], "big")
+            missing = HEAD_SIZE + (1 if length > MOST_BLOCK_BYTES else length) - len(rest)
+            rest += data[taken : taken + missing]
+            taken += missing
+        return rest, min(taken, len(data))
 
     def _after_preface(self, data: bytes) -> bytes:
         """The bytes after the preface; b"" while it is incomplete."""
@@ -127,18 +138,26 @@ class FrameReader:
     def _whole_frames(self, data: bytes, offset: int = 0) -> Iterator[Frame]:
         """The whole frames; what follows them is kept."""
         end = len(data)
+        if self.missing:
+            part, offset = self._part(data, offset)
+            yield part
         unpack = HEAD.unpack_from
         while end - offset >= HEAD_SIZE:
             word, flags, stream_id = unpack(data, offset)
             length, kind = word >> 8, word & 0xFF
-            if length > DEFAULT_FRAME:
-                raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {length} bytes")
             start = offset + HEAD_SIZE
             stop = start + length
+            stream_id &= MAX_WINDOW
+            if length > DEFAULT_FRAME and _is_long(kind, length):
+                if start == end:
+                    break
+                offset = self._begin_long(flags, stream_id, length, data, start)
+                part, offset = self._part(data, offset)
+                yield part
+                continue
             if stop > end:
                 break
             offset = stop
-            stream_id &= MAX_WINDOW
             if kind == DATA and length >= VIEWED_BYTES:
                 payload: bytes | memoryview = memoryview(data)[start:stop]
             else:
@@ -155,15 +174,27 @@ class FrameReader:
         if offset < end:
             self.rest = data[offset:]
 
+    def _begin_long(self, flags: int, stream_id: int, length: int, data: bytes, start: int) -> int:
+        """Begin DATA that are passed on in parts; the offset of their content."""
+        self._check(DATA, flags, stream_id, length)
+        self._long_flags, self._long_stream = flags & END_STREAM, stream_id
+        self._padding = self._uncounted = 0
+        if flags & PADDED:
+            self._padding, self._uncounted = data[start], 1
+        self.missing = length - self._uncounted
+        return start + self._uncounted
+
+    def _part(self, data: bytes, offset: int) -> tuple[Frame, int]:
+        """The part of long DATA at that offset, and the offset after it."""
+        stop = min(len(data), offset + self.missing)
+        self.missing -= stop - offset
+        content = memoryview(data)[offset : max(offset, stop - max(0, self._padding - self.missing))]
+        length, self._uncounted = stop - offset + self._uncounted, 0
+        return (DATA, 0 if self.missing else self._long_flags, self._long_stream, content, length), stop
+
     def _checked(self, kind: int, flags: int, stream_id: int, payload: bytes | memoryview, length: int) -> Frame | None:
         """The frame if it follows the rules; None for a part of a header block."""
-        if self._block is not None and (kind != CONTINUATION or stream_id != self._block_stream):
-            raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"a frame of kind {kind} within a header block")
-        if not self.greeted:
-            if kind != SETTINGS or flags & ACK:
-                raise Http2Error(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
-            self.greeted = True
-        check_frame(kind, length, stream_id)
+        self._check(kind, flags, stream_id, length)
         if kind == CONTINUATION:
             return self._continue_block(flags, stream_id, payload)
         if kind in (DATA, HEADERS) and flags & PADDED:
@@ -171,6 +202,16 @@ class FrameReader:
         if kind == HEADERS:
             return self._begin_block(flags, stream_id, payload)
         return kind, flags & END_STREAM, stream_id, payload, length
+
+    def _check(self, kind: int, flags: int, stream_id: int, length: int) -> None:
+        """Check a frame against the rules. Raises Http2Error."""
+        if self._block is not None and (kind != CONTINUATION or stream_id != self._block_stream):
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"a frame of kind {kind} within a header block")
+        if not self.greeted:
+            if kind != SETTINGS or flags & ACK:
+                raise Http2Error(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
+            self.greeted = True
+        check_frame(kind, length, stream_id)
 
     def _begin_block(self, flags: int, stream_id: int, payload: bytes | memoryview) -> Frame | None:
         kept = flags & END_STREAM
@@ -236,6 +277,15 @@ def depends_on(payload: bytes | memoryview) -> int:
 def is_self_dependent(flags: int) -> bool:
     """Whether HEADERS with these flags name their own stream in their priority."""
     return flags & _SELF_DEPENDENT != 0
+
+
+def _is_long(kind: int, length: int) -> bool:
+    """Whether a frame of more than 16 KiB is passed on in parts. Raises Http2Error for one that is too long."""
+    if length > LONGEST_FRAME:
+        raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {length} bytes")
+    if kind != DATA and length > MOST_BLOCK_BYTES:
+        raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, f"a frame of kind {kind} with {length} bytes")
+    return kind == DATA
 
 
 def _without_padding(payload: bytes | memoryview) -> bytes | memoryview:
