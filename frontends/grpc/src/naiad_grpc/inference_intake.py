@@ -1,6 +1,6 @@
 """Request intake: decodes messages to requests, and applies the deadline and metadata of their call."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic, monotonic_ns
@@ -129,14 +129,15 @@ class Intake:
         """The metadata that models may see."""
         return texts
 
-    async def decode(self, message: RequestMessage) -> Decoded | None:
-        """A message of COSTLY_BYTES or more, decoded on a thread, or its error; None when `read` can do it at once."""
+    def decode(self, message: RequestMessage) -> Callable[[], Awaitable[Decoded]] | None:
+        """What decodes a message of COSTLY_BYTES or more on a thread, or has its error; None if `read` can at once."""
+        return partial(self._decode, message) if takes_long(message) else None
+
+    async def _decode(self, message: RequestMessage) -> Decoded:
         try:
             name, version = model_name_and_version(message)
             if name:
                 self._server.model_config(name, model_version(version))  # refuses an unknown model at little cost
-            if not takes_long(message):
-                return None
             return self._decoder.complete(await self._threads.run(partial(self._decoder.read, message)))
         except Exception as error:  # noqa: BLE001 - `read` raises it for the caller
             drop_tracebacks(error)

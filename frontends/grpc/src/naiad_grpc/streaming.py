@@ -93,16 +93,16 @@ class InferStream:
 
     async def decode(self, message: RequestMessage) -> Decoded | None:
         """The argument of `feed` for a message of COSTLY_BYTES or more: its request, if decoding takes long."""
-        size = len(message)
         try:
-            self._budget.reserve(size)
+            self._budget.reserve(len(message))
         except NaiadError as error:
             drop_tracebacks(error)
             return error
         try:
-            return await self._intake.decode(message)
+            decoding = self._intake.decode(message)
+            return None if decoding is None else await decoding()
         finally:
-            self._budget.release(size)
+            self._budget.release(len(message))
 
     def feed(self, message: RequestMessage, decoded: Decoded | None = None) -> None:
         """Take a request in. An error in it becomes its response."""

@@ -67,7 +67,7 @@ def compressed(content):
 async def connect(listener):
     connection = protocol.GrpcProtocol(listener._context)
     connection.connection_made(Transport())
-    connection.data_received(GREETING + begin(1, "/t/fed", END_HEADERS, *GZIP))
+    connection.receive(GREETING + begin(1, "/t/fed", END_HEADERS, *GZIP))
     return connection
 
 
@@ -77,11 +77,11 @@ def test_a_message_is_not_overtaken_while_an_answer_is_compressed(run):
         async with listening(calls, **{"grpc-infer-response-compression-level": "low"}) as listener:
             listener._context.threads = jobs
             connection = await connect(listener)
-            connection.data_received(frame(DATA, 0, 1, message(b"1")))  # its answer is being compressed
-            connection.data_received(frame(DATA, 0, 1, compressed(b"2" * 1000) + message(b"3")))
+            connection.receive(frame(DATA, 0, 1, message(b"1")))  # its answer is being compressed
+            connection.receive(frame(DATA, 0, 1, compressed(b"2" * 1000) + message(b"3")))
             before = len(jobs.waiting)
             jobs.finish()
-            connection.data_received(frame(DATA, 0, 1, message(b"4")))
+            connection.receive(frame(DATA, 0, 1, message(b"4")))
             jobs.finish()
             connection.connection_lost(None)
         return before, calls.noted
@@ -95,7 +95,7 @@ def test_messages_are_taken_while_an_answer_is_compressed(run):
         async with listening(calls, **{"grpc-infer-response-compression-level": "low"}) as listener:
             listener._context.threads = jobs
             connection = await connect(listener)
-            connection.data_received(frame(DATA, 0, 1, message(b"1") + message(b"2")))
+            connection.receive(frame(DATA, 0, 1, message(b"1") + message(b"2")))
             await asyncio.sleep(0)
             waiting = len(jobs.waiting)
             connection.connection_lost(None)

@@ -88,12 +88,12 @@ def test_an_answer_to_a_call_that_has_ended_meanwhile_is_dropped(run, path, resu
         async with listening(calls) as listener:
             connection = protocol.GrpcProtocol(listener._context)
             connection.connection_made(Transport())
-            connection.data_received(GREETING)
+            connection.receive(GREETING)
             for stream in (1, 3):  # a further message to a stream has to wait
                 sent = frame(DATA, 0, stream, 2 * message(b"a"))
                 content = sent if path == "/t/streamed" else frame(DATA, END, stream, message(b"a"))
-                connection.data_received(begin(stream, path, END_HEADERS) + content)
-            connection.data_received(end)
+                connection.receive(begin(stream, path, END_HEADERS) + content)
+            connection.receive(end)
             in_flight = listener.calls_in_flight
             await asyncio.sleep(0)
             connection.connection_lost(None)

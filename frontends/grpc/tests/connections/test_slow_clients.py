@@ -197,11 +197,11 @@ def test_a_client_that_reads_nothing_cannot_have_statuses_pile_up(run):
         async with listening() as listener:
             connection, full = protocol.GrpcProtocol(listener._context), FullTransport()
             connection.connection_made(full)
-            connection.data_received(GREETING)
+            connection.receive(GREETING)
             connection.pause_writing()
             for first in range(1, 100_000, 1000):
                 dreams = (begin(stream, "/t/dream", WHOLE) for stream in range(first, first + 1000, 2))
-                connection.data_received(b"".join(dreams))
+                connection.receive(b"".join(dreams))
                 if full.aborted:
                     break
             connection.connection_lost(None)

@@ -35,7 +35,7 @@ def on_connections(run):
                 connections = [GrpcProtocol(listener._context) for _ in range(count)]
                 for each in connections:
                     each.connection_made(Transport())
-                    each.data_received(GREETING)
+                    each.receive(GREETING)
                 try:
                     return await act(calls, *connections)
                 finally:
@@ -64,7 +64,7 @@ async def started_by_turns(calls, most):
 def test_a_turn_starts_its_share_over_all_connections_in_the_order_of_their_bytes(on_connections):
     async def act(calls, *connections):
         for count, connection in enumerate(connections):
-            connection.data_received(call(1, b"%d" % count))
+            connection.receive(call(1, b"%d" % count))
         return await started_by_turns(calls, 200), calls.noted
 
     started, noted = on_connections(200, act)
@@ -75,9 +75,9 @@ def test_a_turn_starts_its_share_over_all_connections_in_the_order_of_their_byte
 
 def test_the_calls_of_one_connection_are_spread_over_turns_and_others_wait_in_the_order_of_arrival(on_connections):
     async def act(calls, greedy, other):
-        greedy.data_received(b"".join(call(stream, b"greedy") for stream in range(1, 601, 2)))
-        other.data_received(call(1, b"other"))
-        greedy.data_received(call(601, b"greedy"))
+        greedy.receive(b"".join(call(stream, b"greedy") for stream in range(1, 601, 2)))
+        other.receive(call(1, b"other"))
+        greedy.receive(call(601, b"greedy"))
         return await started_by_turns(calls, 302), calls.noted
 
     started, noted = on_connections(2, act)
@@ -88,9 +88,9 @@ def test_the_calls_of_one_connection_are_spread_over_turns_and_others_wait_in_th
 
 def test_a_call_that_is_reset_before_its_turn_is_not_started(on_connections):
     async def act(calls, first, second):
-        first.data_received(b"".join(call(stream, b"first") for stream in range(1, 2 * STARTED_PER_TURN, 2)))
-        second.data_received(call(1, b"reset") + call(3, b"kept"))
-        second.data_received(frame(RST, 0, 1, number(8)))
+        first.receive(b"".join(call(stream, b"first") for stream in range(1, 2 * STARTED_PER_TURN, 2)))
+        second.receive(call(1, b"reset") + call(3, b"kept"))
+        second.receive(frame(RST, 0, 1, number(8)))
         for _ in range(5):
             await asyncio.sleep(0)
         return calls.noted

@@ -40,11 +40,9 @@ def test_an_answer_is_written_at_once_if_the_client_waits_for_no_other(run, call
         async with listening(begun) as listener:
             connection = protocol.GrpcProtocol(listener._context)
             connection.connection_made(transport)
-            connection.data_received(GREETING)
+            connection.receive(GREETING)
             for stream in range(1, 2 * calls, 2):
-                connection.data_received(
-                    begin(stream, "/t/begun", END_HEADERS) + frame(DATA, END, stream, message(b"a"))
-                )
+                connection.receive(begin(stream, "/t/begun", END_HEADERS) + frame(DATA, END, stream, message(b"a")))
             transport.written.clear()
 
             for number in range(answers):
@@ -75,9 +73,9 @@ def test_an_answer_that_is_given_while_the_request_is_read_is_written_once_with_
         async with listening(AtOnce()) as listener:
             connection = protocol.GrpcProtocol(listener._context)
             connection.connection_made(transport)
-            connection.data_received(GREETING)
+            connection.receive(GREETING)
             transport.written.clear()
-            connection.data_received(
+            connection.receive(
                 b"".join(
                     begin(stream, "/t/begun", END_HEADERS) + frame(DATA, END, stream, message(b"m%d" % stream))
                     for stream in (1, 3)

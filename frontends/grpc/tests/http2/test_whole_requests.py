@@ -159,7 +159,7 @@ def state_of(connection):
     outbox = slots(state.pop("outbox"))
     outbox["waiting"] = list(outbox["waiting"])
     rest = [slots(state.pop("_timers")), slots(state.pop("_budgets"))]
-    reader, blocks = slots(state.pop("_reader")), state.pop("_blocks")
+    reader, blocks = slots(state.pop("reader")), state.pop("_blocks")
     if connection.ended:  # what follows the end is not read
         reader = None
     return streams, outbox, rest, reader, sorted(blocks.known), state

@@ -1,5 +1,6 @@
 """HTTP/2 connection of a server, as a pure state machine: bytes and the time in, events and frames out."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from naiad_grpc.http2 import peer_settings
@@ -38,6 +39,7 @@ from naiad_grpc.http2.reader import (
     INCREMENT,
     VIEWED_BYTES,
     WINDOW_UPDATE_WORD,
+    Frame,
     FrameReader,
     Http1RequestError,
     depends_on,
@@ -57,38 +59,45 @@ class Connection(Endpoint):
 
     `receive` takes bytes and returns events; the methods of Endpoint act on streams. `cache` has the interpreter of
     header fields, whose results are the heads of RequestReceived: they need an attribute `content_length`, -1 without.
+    `reader` says where a long frame ends.
     """
 
     def __init__(self, cache: HeadCache[Any], limits: Limits, now: float) -> None:
         super().__init__(limits, now)
-        self._reader = FrameReader()
+        self.reader = FrameReader()
         self._blocks = BlockReader(cache)
         self._receive_window = limits.window
         self._ungranted = 0
         self._updates = 0  # which the budget does not know yet
 
-    def receive(self, data: bytes, now: float) -> list[Event]:
-        """The events of these bytes of the client; a view in them is valid until the next call."""
+    def receive(self, data: bytes | memoryview, now: float) -> list[Event]:
+        """The events of these bytes of the client; a view in them is valid until the next call.
+
+        Data that is a view itself has nothing but a part of a long frame, as `reader` says.
+        """
         events: list[Event] = []
         if self.ended:
             return events
         self._now = self._timers.heard_at = now
-        reader, offset = self._reader, 0
+        reader, offset = self.reader, 0
         try:
+            if isinstance(data, memoryview):
+                self._receive_frames(reader.placed(data), events)
+                return events
             if reader.greeted and not (reader.rest or reader.missing or reader.in_block):
                 offset = self._receive_whole_requests(data, events)
             if offset < len(data):
-                self._receive_frames(data, offset, events)
+                self._receive_frames(reader.frames(data, offset), events)
         except Http2Error as failure:
             self._fail(failure, events)
         except Http1RequestError:
             self._refuse_http1(events)
         return events
 
-    def _receive_frames(self, data: bytes, offset: int, events: list[Event]) -> None:
-        """Take one frame after the other from that offset on. Raises Http2Error or Http1RequestError."""
-        reader, timers, widened = self._reader, self._timers, False
-        for kind, flags, stream_id, payload, length in reader.frames(data, offset):
+    def _receive_frames(self, frames: Iterable[Frame], events: list[Event]) -> None:
+        """Take one frame after the other. Raises Http2Error or Http1RequestError."""
+        reader, timers, widened = self.reader, self._timers, False
+        for kind, flags, stream_id, payload, length in frames:
             try:
                 if kind == DATA:
                     self._receive_data(flags, stream_id, payload, length, events)

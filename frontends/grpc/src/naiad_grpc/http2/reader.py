@@ -61,7 +61,8 @@ class FrameReader:
     longer than 16 KiB are passed on as they come, with the flags at their end.
 
     `greeted` says that the preface and the first SETTINGS have come, `in_block` that a header block has begun and not
-    ended. `rest` is the beginning of a frame that has not come whole, and `missing` how many bytes a long one lacks.
+    ended. `rest` is the beginning of a frame that has not come whole. `missing` are the bytes that a long one lacks, of
+    the stream `long_stream` unless it has padding; otherwise that is 0.
     """
 
     __slots__ = (
@@ -70,12 +71,13 @@ class FrameReader:
         "_block_stream",
         "_continuations",
         "_long_flags",
-        "_long_stream",
+        "_owner",
         "_padding",
         "_preface_seen",
         "_uncounted",
         "greeted",
         "in_block",
+        "long_stream",
         "missing",
         "rest",
     )
@@ -86,8 +88,8 @@ class FrameReader:
         self.rest = b""
         self._block: bytearray | None = None
         self._block_stream = self._block_flags = self._continuations = 0
-        self.missing = self._long_flags = self._long_stream = 0
-        self._padding = self._uncounted = 0  # of a long frame: bytes at its end, and those before its content
+        self.missing = self.long_stream = self._long_flags = 0
+        self._owner = self._padding = self._uncounted = 0  # of a long frame: its stream, the padding, and its length
 
     def frames(self, data: bytes, offset: int = 0) -> Iterator[Frame]:
         """The frames in these bytes. A view is valid until the next frame. Raises Http2Error, Http1RequestError.
@@ -95,6 +97,10 @@ class FrameReader:
         With an `offset`, which a caller may have only where a frame begins, the bytes before it have been read.
         """
         return self._continued(data) if self.rest or not self._preface_seen else self._whole_frames(data, offset)
+
+    def placed(self, content: memoryview) -> tuple[Frame]:
+        """The part of a long frame that was received alone: at most what is `missing`."""
+        return (self._part(content, 0)[0],)
 
     def _continued(self, data: bytes) -> Iterator[Frame]:
         """The frames in bytes that are not the beginning of a frame."""
@@ -177,20 +183,24 @@ class FrameReader:
     def _begin_long(self, flags: int, stream_id: int, length: int, data: bytes, start: int) -> int:
         """Begin DATA that are passed on in parts; the offset of their content."""
         self._check(DATA, flags, stream_id, length)
-        self._long_flags, self._long_stream = flags & END_STREAM, stream_id
+        self._long_flags, self._owner = flags & END_STREAM, stream_id
         self._padding = self._uncounted = 0
         if flags & PADDED:
             self._padding, self._uncounted = data[start], 1
+        self.long_stream = 0 if self._padding else stream_id
         self.missing = length - self._uncounted
         return start + self._uncounted
 
-    def _part(self, data: bytes, offset: int) -> tuple[Frame, int]:
+    def _part(self, data: bytes | memoryview, offset: int) -> tuple[Frame, int]:
         """The part of long DATA at that offset, and the offset after it."""
         stop = min(len(data), offset + self.missing)
         self.missing -= stop - offset
         content = memoryview(data)[offset : max(offset, stop - max(0, self._padding - self.missing))]
         length, self._uncounted = stop - offset + self._uncounted, 0
-        return (DATA, 0 if self.missing else self._long_flags, self._long_stream, content, length), stop
+        flags = 0
+        if not self.missing:
+            flags, self.long_stream = self._long_flags, 0
+        return (DATA, flags, self._owner, content, length), stop
 
     def _checked(self, kind: int, flags: int, stream_id: int, payload: bytes | memoryview, length: int) -> Frame | None:
         """The frame if it follows the rules; None for a part of a header block."""

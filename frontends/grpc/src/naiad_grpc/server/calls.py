@@ -88,6 +88,10 @@ class Call(ABC):
 
     # What the connection calls
 
+    def memory(self) -> memoryview | None:
+        """Where the next bytes of the request belong, None if that is not known yet."""
+        return None if self._reader is None else self._reader.room()
+
     @abstractmethod
     def receive(self, content: bytes | memoryview, ended: bool) -> None:
         """Take data of the request."""

@@ -9,6 +9,7 @@ from naiad_grpc.http2.events import ConnectionEnded, DataReceived, Event, Output
 from naiad_grpc.server.calls import Call
 from naiad_grpc.server.generator_calls import GeneratorCall
 from naiad_grpc.server.methods import Method
+from naiad_grpc.server.receiving import Receiver
 from naiad_grpc.server.shared import ListenerContext
 from naiad_grpc.server.stream_calls import MessageStreamCall
 from naiad_grpc.server.unary_calls import UnaryCall
@@ -35,16 +36,14 @@ _LONGEST_TIMER = 10.0
 """The seconds between two looks at stalled streams and slow requests."""
 
 
-class GrpcProtocol(asyncio.Protocol):
+class GrpcProtocol(Receiver):
     """One connection; one above the limit of connections is closed at once."""
 
     def __init__(self, context: ListenerContext) -> None:
-        self.context = context
-        self.http2: Connection
+        super().__init__(context)
         self.peer = "-"
         self._loop = context.loop
         self._transport: asyncio.Transport
-        self.calls: dict[int, Call] = {}
         self._unsent_answers: dict[int, tuple[str, int]] = {}  # of calls that are over: the API, and bytes that wait
         self._flushing = self._reading = self._closing = self._greeted = False
         self._held_since: float | None = None
@@ -70,7 +69,7 @@ class GrpcProtocol(asyncio.Protocol):
         self._transport.set_write_buffer_limits(_MOST_UNSENT)
         self._set_timer(now)
 
-    def data_received(self, data: bytes) -> None:
+    def receive(self, data: bytes | memoryview) -> None:
         """Act on the frames of the client, and write what they led to.
 
         An event can be about a stream that a later frame has reset: then nothing may be sent on it.

@@ -18,6 +18,9 @@ from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.turns import TurnBudget
 
+_SCRATCH_BYTES = 256 << 10
+_SHORT_SCRATCH_BYTES = 16 << 10
+
 
 class OpenConnection(Protocol):
     """A connection as its listener sees it."""
@@ -47,7 +50,8 @@ class ListenerContext:
     `connections` are those that are open; `empty` is set when a connection was the last one. `sending` are those
     whose clients read too slowly, and those that close with unsent bytes; `sent` is set when there is none any more.
     `most` is the limit of a received message in bytes, `most_sent` that of an answer, `level` the level of zlib for
-    answers (0: they are not compressed).
+    answers (0: they are not compressed). Every connection receives in `scratch`, in `short_scratch` if it sends long
+    frames: the event loop fills it, and the connection reads all of it at once.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -64,6 +68,8 @@ class ListenerContext:
     sending: set[OpenConnection] = field(default_factory=set)
     sent: asyncio.Event = field(default_factory=asyncio.Event)
     turns: TurnBudget = field(default_factory=TurnBudget)
+    scratch: memoryview = field(default_factory=lambda: memoryview(bytearray(_SCRATCH_BYTES)))
+    short_scratch: memoryview = field(default_factory=lambda: memoryview(bytearray(_SHORT_SCRATCH_BYTES)))
     threads: CodecThreads = field(default_factory=lambda: CodecThreads("naiad-grpc-zlib"))
 
     def has_sent(self, connection: OpenConnection) -> None:

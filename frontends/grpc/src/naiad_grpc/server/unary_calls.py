@@ -1,6 +1,6 @@
 """Unary calls: one message each way, without a task where the operation of the call needs none."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,7 @@ from naiad_grpc.codec import COSTLY_BYTES, RequestMessage
 from naiad_grpc.server.calls import ENDS_WITHIN, Call
 from naiad_grpc.server.methods import Method
 from naiad_grpc.server.shared import CallConnection
-from naiad_grpc.service.operations import Begin, Decode, RpcResult, UnaryOperation
+from naiad_grpc.service.operations import Begin, Decoding, RpcResult, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, rpc_error
 from naiad_grpc.wire import answers
 from naiad_grpc.wire.heads import CallHead
@@ -70,11 +70,16 @@ class UnaryCall(Call):
         if self.over:
             return
         begin, decode = self._operation.begin, self._operation.decode
-        if begin is not None and (decode is None or len(message) < COSTLY_BYTES):
+        decoding = decode(message) if decode is not None and len(message) >= COSTLY_BYTES else None
+        if begin is None:
+            self._cancel = self._create_task(self._run(bytes(message)))
+        elif decoding is None:
             self._begin_with(begin, message, None)
-            return
-        work = self._run(bytes(message)) if begin is None or decode is None else self._decode(begin, decode, message)
-        self._cancel = self.connection.context.loop.create_task(work).cancel
+        else:
+            self._cancel = self._create_task(self._decode(begin, decoding, message))
+
+    def _create_task(self, work: Coroutine[Any, Any, None]) -> Callable[[], object]:
+        return self.connection.context.loop.create_task(work).cancel
 
     def _begin_with(self, begin: Begin, message: RequestMessage, decoded: Any) -> None:
         try:
@@ -87,8 +92,8 @@ class UnaryCall(Call):
         else:
             self._cancel = cancel
 
-    async def _decode(self, begin: Begin, decode: Decode, message: RequestMessage) -> None:
-        decoded = await decode(message)
+    async def _decode(self, begin: Begin, decoding: Decoding, message: RequestMessage) -> None:
+        decoded = await decoding()
         if not self.over:
             self._begin_with(begin, message, decoded)
 

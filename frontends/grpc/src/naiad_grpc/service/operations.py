@@ -30,8 +30,10 @@ Begin = Callable[[RequestMessage, Any, Callable[[RpcResult], None], Any], Callab
 Calls back once with the result, perhaps before it returns, and returns a function that cancels the call.
 """
 
-Decode = Callable[[RequestMessage], Awaitable[Any]]
-"""Decodes a large message, which may take long, for `Begin`."""
+Decoding = Callable[[], Awaitable[Any]]
+
+Decode = Callable[[RequestMessage], Decoding | None]
+"""From a large message to what decodes it for `Begin`, None where `Begin` can do it at once."""
 
 
 class MessageStream(Protocol):

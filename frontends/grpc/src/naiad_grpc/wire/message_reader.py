@@ -48,6 +48,13 @@ class MessageReader:
         """Whether no message has begun."""
         return not (self.missing or self._prefix)
 
+    def room(self) -> memoryview | None:
+        """Where the bytes belong that the current message lacks, None if it has no memory yet.
+
+        Bytes that are received at its beginning are passed to `read` as any others, which need not copy them then.
+        """
+        return None if self._buffer is None else self._buffer[self.size - self.missing :]
+
     def read(self, content: bytes | memoryview) -> list[Framed]:
         """The messages that this data completes.
 
@@ -79,7 +86,8 @@ class MessageReader:
         buffer = self._buffer
         if buffer is None:
             buffer = self._buffer = self._reserved(taken)
-        buffer[filled : filled + count] = taken
+        if isinstance(taken, bytes) or taken.obj is not buffer.obj:  # otherwise it was received there
+            buffer[filled : filled + count] = taken
         if filled + count > self.held:
             self._count(_GROWTH * (filled + count))
         self.missing -= count
