@@ -109,10 +109,9 @@ class LaidOutInputs(_LaidOut):
         tensors = {}
         for name, datatype, shape, dtype, start, size in self.layout.fields:
             start += self.start
-            if start & (dtype.alignment - 1):  # frameworks may not read them there
-                array = _ndarray(shape, dtype, content[start : start + size])
-            else:
-                array = _ndarray(shape, dtype, content, start)
+            array = _ndarray(shape, dtype, content, start)
+            if not array.flags.aligned:  # frameworks may not read them there
+                array = _ndarray(shape, dtype, bytes(content[start : start + size]))
             tensors[name] = Tensor(name, datatype, shape, array)
         self._tensors = tensors
         if self.layout.nbytes > FEW_BYTES:

@@ -55,8 +55,8 @@ class Inference:
     async def infer(self, message: bytes, context: CallContext) -> bytes:
         """ModelInfer: the response to a request. Raises RpcError; cancelling the task cancels the request."""
         answered: asyncio.Future[RpcResult] = asyncio.get_running_loop().create_future()
-        decoding = self._intake.decode(message) if len(message) >= COSTLY_BYTES else None
-        decoded = None if decoding is None else await decoding()
+        decoded, decoding = self._intake.decode(message) if len(message) >= COSTLY_BYTES else (None, None)
+        decoded = decoded if decoding is None else await decoding()
         cancel_request = self.begin(message, context, partial(_settle, answered), decoded)
         del decoded
         try:

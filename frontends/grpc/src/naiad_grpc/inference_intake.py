@@ -129,9 +129,10 @@ class Intake:
         """The metadata that models may see."""
         return texts
 
-    def decode(self, message: RequestMessage) -> Callable[[], Awaitable[Decoded]] | None:
-        """What decodes a message of COSTLY_BYTES or more on a thread, or has its error; None if `read` can at once."""
-        return partial(self._decode, message) if takes_long(message) else None
+    def decode(self, message: RequestMessage) -> tuple[Decoded | None, Callable[[], Awaitable[Decoded]] | None]:
+        """A message of COSTLY_BYTES or more, decoded, or what decodes it on a thread; neither if `read` can at once."""
+        decoded = self._decoder.expected(message)
+        return decoded, partial(self._decode, message) if decoded is None and takes_long(message) else None
 
     async def _decode(self, message: RequestMessage) -> Decoded:
         try:

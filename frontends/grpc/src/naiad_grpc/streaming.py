@@ -99,8 +99,8 @@ class InferStream:
             drop_tracebacks(error)
             return error
         try:
-            decoding = self._intake.decode(message)
-            return None if decoding is None else await decoding()
+            decoded, decoding = self._intake.decode(message)
+            return decoded if decoding is None else await decoding()
         finally:
             self._budget.release(len(message))
 

@@ -20,7 +20,7 @@ class Receiver(asyncio.BufferedProtocol):
         self.http2: Connection
         self.calls: dict[int, Call] = {}
         self._scratch = context.scratch
-        self._in_place = False
+        self._memory: memoryview | None = None  # where the next bytes come that belong to a message
 
     @abstractmethod
     def receive(self, data: bytes | memoryview) -> None:
@@ -28,21 +28,27 @@ class Receiver(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Memory for the next bytes."""
-        memory = self._memory_of_message() if self.http2.reader.long_stream else None
-        self._in_place = memory is not None
+        reader = self.http2.reader
+        self._memory = None
+        if not reader.long_stream:
+            return self._scratch
+        call = self.calls.get(reader.long_stream)
+        memory = None if call is None else call.memory()
         if memory is None:
             return self._scratch
         self._scratch = self.context.short_scratch  # for what comes before the next long frame
-        return memory
+        self._memory = memory[: reader.missing]
+        return self._memory
 
     def buffer_updated(self, nbytes: int) -> None:
         """So many bytes have been received in that memory."""
-        memory = self._memory_of_message() if self._in_place else None
-        self.receive(bytes(self._scratch[:nbytes]) if memory is None else memory[:nbytes])
+        memory = self._memory
+        if memory is None:
+            self.receive(bytes(self._scratch[:nbytes]))
+        else:
+            self._memory = None
+            self.receive(memory[:nbytes])
 
-    def _memory_of_message(self) -> memoryview | None:
-        """Where the rest of the current long frame belongs, None if that is not known."""
-        reader = self.http2.reader
-        call = self.calls.get(reader.long_stream)
-        memory = None if call is None else call.memory()
-        return None if memory is None else memory[: reader.missing]
+    def drop_memory(self) -> None:
+        """Keep no memory of a message whose call is over."""
+        self._memory = None

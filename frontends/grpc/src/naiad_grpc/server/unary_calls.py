@@ -17,6 +17,9 @@ from naiad_grpc.wire.message_reader import PREFIX, PREFIX_BYTES, Framed, prefix
 from naiad_kit.buffers import Buffer, total_size
 from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES
 
+_NOT_DECODED: tuple[Any, Decoding | None] = (None, None)
+"""For messages that are decoded as a call begins."""
+
 
 class UnaryCall(Call):
     """A call of one message each way, without a task if its operation can do so."""
@@ -70,11 +73,11 @@ class UnaryCall(Call):
         if self.over:
             return
         begin, decode = self._operation.begin, self._operation.decode
-        decoding = decode(message) if decode is not None and len(message) >= COSTLY_BYTES else None
+        decoded, decoding = decode(message) if decode is not None and len(message) >= COSTLY_BYTES else _NOT_DECODED
         if begin is None:
             self._cancel = self._create_task(self._run(bytes(message)))
         elif decoding is None:
-            self._begin_with(begin, message, None)
+            self._begin_with(begin, message, decoded)
         else:
             self._cancel = self._create_task(self._decode(begin, decoding, message))
 

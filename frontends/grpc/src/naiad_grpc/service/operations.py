@@ -32,8 +32,8 @@ Calls back once with the result, perhaps before it returns, and returns a functi
 
 Decoding = Callable[[], Awaitable[Any]]
 
-Decode = Callable[[RequestMessage], Decoding | None]
-"""From a large message to what decodes it for `Begin`, None where `Begin` can do it at once."""
+Decode = Callable[[RequestMessage], tuple[Any, Decoding | None]]
+"""From a large message to what is decoded of it, and what decodes it where that takes long; None for neither."""
 
 
 class MessageStream(Protocol):
