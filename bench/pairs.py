@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 
-from cases import grpc_small, isolated, onnx_small
+from cases import grpc_small, isolated, large_tensors, onnx_small
 from load import Load, PerfAnalyzer, perf_analyzer, with_cost
 from report import Goal, refresh
 from rounds import MODELS
@@ -108,8 +108,18 @@ def _large() -> list[Traffic]:
     ]
 
 
+def _large_over_grpc() -> list[Traffic]:
+    return [
+        Traffic(
+            each.label, "grpc", "identity", each.concurrency, each.least["grpc"], ("--shape", f"INPUT0:{each.elements}")
+        )
+        for each in large_tensors.SIZES
+    ]
+
+
 GROUPS = {
     "grpc": ("gRPC, Python model", _small("grpc", grpc_small.GOALS)),
+    "grpc-large": ("gRPC, Python model", _large_over_grpc()),
     "onnx-http": ("HTTP, ONNX model", _small("http", onnx_small.GOALS["HTTP"])),
     "onnx-grpc": ("gRPC, ONNX model", _small("grpc", onnx_small.GOALS["gRPC"])),
     "isolated": ("HTTP, isolated Python model", [*_small("http", isolated.SMALL), *_large()]),

@@ -12,7 +12,7 @@ from servers import Running
 
 
 @dataclass(frozen=True, slots=True)
-class _Size:
+class Size:
     """A size of the tensors, how many clients send them, and the ratios of inferences/s to reach by protocol."""
 
     label: str
@@ -21,9 +21,9 @@ class _Size:
     least: dict[str, float]
 
 
-_SIZES = (
-    _Size("600 KB, concurrency 8", 150_000, 8, {"http": 1.6, "grpc": 1.8}),
-    _Size("4 MB, concurrency 4", 1_000_000, 4, {"http": 1.3, "grpc": 1.6}),
+SIZES = (
+    Size("600 KB, concurrency 8", 150_000, 8, {"http": 1.6, "grpc": 1.8}),
+    Size("4 MB, concurrency 4", 1_000_000, 4, {"http": 1.3, "grpc": 1.6}),
 )
 
 
@@ -31,7 +31,7 @@ def measure(protocol: str, run: Run) -> Sequence[Row]:
     def once(running: Running) -> dict[str, float]:
         numbers = {}
         port = running.ports.http if protocol == "http" else running.ports.grpc
-        for size in _SIZES:
+        for size in SIZES:
             options = ["--shape", f"INPUT0:{size.elements}"]
             measure = functools.partial(run.generator, port, "identity", size.concurrency, options, protocol=protocol)
             load, cost = with_cost(running, "identity", measure)
@@ -41,9 +41,7 @@ def measure(protocol: str, run: Run) -> Sequence[Row]:
         return numbers
 
     seen = side_by_side(run, once)
-    return seen.rows(
-        {f"{size.label}: inferences/s": Goal(least=size.least[protocol], of_ratio=True) for size in _SIZES}
-    )
+    return seen.rows({f"{size.label}: inferences/s": Goal(least=size.least[protocol], of_ratio=True) for size in SIZES})
 
 
 def _case(name: str, title: str, protocol: str) -> Case:
