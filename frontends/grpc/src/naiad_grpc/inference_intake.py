@@ -131,7 +131,7 @@ class Intake:
 
     def decode(self, message: RequestMessage) -> tuple[Decoded | None, Callable[[], Awaitable[Decoded]] | None]:
         """A message of COSTLY_BYTES or more, decoded, or what decodes it on a thread; neither if `read` can at once."""
-        decoded = self._decoder.expected(message)
+        decoded = self._decoder.expected_view(message)
         return decoded, partial(self._decode, message) if decoded is None and takes_long(message) else None
 
     async def _decode(self, message: RequestMessage) -> Decoded:

@@ -24,6 +24,7 @@ LargeRequest = tuple[RequestTemplate, dict[str, Tensor]]
 
 _ExpectedMessage = tuple[bytes, bytes, RequestTemplate]
 """The likely bytes of the next request to a model before and after its id, without tensors, and their template."""
+_UNKNOWN: tuple[bytes, bytes, None] = (b"", b"", None)
 
 
 class Decoder:
@@ -47,22 +48,30 @@ class Decoder:
 
         Raises InvalidArgumentError, NotFoundError for an unknown shared memory region, or UnsupportedError.
         """
-        return self.expected(message) or self._decode_any(message)
-
-    def expected(self, message: RequestMessage) -> tuple[Request, ResponseForm] | None:
-        """As `decode` at little cost, if the message is as the last one to its model, otherwise None."""
-        expected = None
         if type(message) is not bytes:
-            expected = self._expected_view(message)
-        elif 1 < len(message) < SMALLEST_BODY:
+            return self.expected_view(message) or self._decode_any(message)
+        if 1 < len(message) < SMALLEST_BODY:
             # a name longer than 127 bytes gives a key that is not the name, which works as well
             expected = self._expected.get(message[: message[1] + 2])
-        if expected is not None:
-            before_id, after_id, template = expected
-            request = _as_expected(message, before_id, after_id, template)
-            if request is not None:
-                return request, template.form
-        return None
+            if expected is not None:
+                before_id, after_id, template = expected
+                request = _as_expected(message, before_id, after_id, template)
+                if request is not None:
+                    return request, template.form
+        return self._decode_any(message)
+
+    def expected_view(self, message: RequestMessage) -> tuple[Request, ResponseForm] | None:
+        """As `decode`, if the message is a view like the last one to its model, with one input; otherwise None.
+
+        Of several inputs one at most is aligned, and others may need `reserve`.
+        """
+        if type(message) is bytes or len(message) < 2:
+            return None
+        before_id, after_id, template = self._expected.get(bytes(message[: message[1] + 2]), _UNKNOWN)
+        if template is None or len(template.inputs.raw) != 1:
+            return None
+        request = _as_expected(message, before_id, after_id, template)
+        return None if request is None else (request, template.form)
 
     def read(self, message: RequestMessage) -> LargeRequest:
         """The slow part of decoding a message that `takes_long`, for any thread. Caches nothing. Raises as `decode`."""
@@ -89,11 +98,6 @@ class Decoder:
         if template.raw_size >= 0 and 1 < len(before) + len(after) <= _LONGEST_CACHED:
             _cache(self._expected, bytes(message[: message[1] + 2]), (before, after, template))
         return decoded
-
-    def _expected_view(self, message: RequestMessage) -> _ExpectedMessage | None:
-        """What a view is compared with: of several large inputs one at most is aligned, the others need `reserve`."""
-        expected = self._expected.get(bytes(message[: message[1] + 2])) if len(message) > 1 else None
-        return expected if expected is not None and len(expected[2].inputs.raw) == 1 else None
 
     def _template(self, text: bytes, has_raw: bool) -> RequestTemplate:
         template = self._templates.get(text)

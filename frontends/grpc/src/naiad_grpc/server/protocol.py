@@ -197,7 +197,7 @@ class GrpcProtocol(Receiver):
 
     def forget(self, stream_id: int) -> None:
         """The call of that stream is over. It counts as in flight until its answer is sent."""
-        self.drop_memory()
+        self._memory = None  # it may be that of this call
         call = self.calls.pop(stream_id, None)
         if call is None:
             return

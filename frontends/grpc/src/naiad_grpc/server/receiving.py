@@ -48,7 +48,3 @@ class Receiver(asyncio.BufferedProtocol):
         else:
             self._memory = None
             self.receive(memory[:nbytes])
-
-    def drop_memory(self) -> None:
-        """Keep no memory of a message whose call is over."""
-        self._memory = None

@@ -9,16 +9,13 @@ from naiad_grpc.codec import COSTLY_BYTES, RequestMessage
 from naiad_grpc.server.calls import ENDS_WITHIN, Call
 from naiad_grpc.server.methods import Method
 from naiad_grpc.server.shared import CallConnection
-from naiad_grpc.service.operations import Begin, Decoding, RpcResult, UnaryOperation
+from naiad_grpc.service.operations import Decoding, RpcResult, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, rpc_error
 from naiad_grpc.wire import answers
 from naiad_grpc.wire.heads import CallHead
 from naiad_grpc.wire.message_reader import PREFIX, PREFIX_BYTES, Framed, prefix
 from naiad_kit.buffers import Buffer, total_size
 from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES
-
-_NOT_DECODED: tuple[Any, Decoding | None] = (None, None)
-"""For messages that are decoded as a call begins."""
 
 
 class UnaryCall(Call):
@@ -68,23 +65,20 @@ class UnaryCall(Call):
         if self.connection.take_turn(self._begin):
             self._begin()
 
-    def _begin(self) -> None:
+    def _begin(self, decoded: Any = None) -> None:
+        """Begin the work with the message, which may be `decoded` already."""
         message, self._body = self._body, b""
         if self.over:
             return
         begin, decode = self._operation.begin, self._operation.decode
-        decoded, decoding = decode(message) if decode is not None and len(message) >= COSTLY_BYTES else _NOT_DECODED
         if begin is None:
-            self._cancel = self._create_task(self._run(bytes(message)))
-        elif decoding is None:
-            self._begin_with(begin, message, decoded)
-        else:
-            self._cancel = self._create_task(self._decode(begin, decoding, message))
-
-    def _create_task(self, work: Coroutine[Any, Any, None]) -> Callable[[], object]:
-        return self.connection.context.loop.create_task(work).cancel
-
-    def _begin_with(self, begin: Begin, message: RequestMessage, decoded: Any) -> None:
+            self._create_task(self._run(bytes(message)))
+            return
+        if len(message) >= COSTLY_BYTES and decode is not None and decoded is None:
+            decoded, decoding = decode(message)
+            if decoding is not None:
+                self._create_task(self._decode(decoding, message))
+                return
         try:
             cancel = begin(message, self.context(), self._answer, decoded)
         except Exception as error:  # noqa: BLE001 - a bug must not harm the other calls of the connection
@@ -95,10 +89,13 @@ class UnaryCall(Call):
         else:
             self._cancel = cancel
 
-    async def _decode(self, begin: Begin, decoding: Decoding, message: RequestMessage) -> None:
+    def _create_task(self, work: Coroutine[Any, Any, None]) -> None:
+        self._cancel = self.connection.context.loop.create_task(work).cancel
+
+    async def _decode(self, decoding: Decoding, message: RequestMessage) -> None:
         decoded = await decoding()
-        if not self.over:
-            self._begin_with(begin, message, decoded)
+        self._body = message
+        self._begin(decoded)
 
     def _is_awaited(self) -> bool:
         """Whether the request has not ended; its caller has nothing to wait for."""

@@ -16,6 +16,9 @@ PREFIX_BYTES = PREFIX.size
 _GROWTH = 4
 """A longer message counts as so many times what has come of it, at most."""
 
+_LARGE, _LARGE_PAGE = 4 << 20, 2 << 20
+"""From such a size on, the first bytes of a message may take a large page: numpy asks Linux for these."""
+
 Framed = tuple[bool, Buffer]
 """Whether a message is compressed, and its bytes."""
 
@@ -77,7 +80,7 @@ class MessageReader:
                 offset += size
             else:
                 self.missing = size
-                self._count(UNCHARGED_BYTES)
+                self._count(UNCHARGED_BYTES if size < _LARGE else _LARGE_PAGE)
         return messages
 
     def _fill(self, taken: bytes | memoryview, messages: list[Framed]) -> int:
