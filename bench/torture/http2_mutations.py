@@ -3,6 +3,7 @@
 import argparse
 import time
 from collections import Counter
+from collections.abc import Iterator
 from random import Random
 
 from bench.torture.http2 import PREFACE, call_fields, frame, message
@@ -12,6 +13,7 @@ from naiad_grpc.http2.endpoint import Limits
 from naiad_grpc.http2.events import ConnectionEnded, DataReceived, RequestReceived
 from naiad_grpc.http2.fields import RequestFields
 from naiad_grpc.http2.header_blocks import HeadCache
+from naiad_grpc.http2.streams import Buffer
 from naiad_grpc.statuses import RpcError
 from naiad_grpc.wire.heads import CallHead, call_head
 from naiad_grpc.wire.message_reader import MessageReader
@@ -21,6 +23,7 @@ _BLOCKS = tuple(
     for further in ((), (("x-bin", "AAEC,AA"),), (("grpc-timeout", "1S"),), (("content-length", "5"),), (("A", "b"),))
 )
 _STREAMS = (0, 1, 1, 3, 5, 7, 2, 1 << 30)
+_MOST = 100_000
 _NO_TABLE = b"\x20"
 """The size 0 of the dynamic table at the start of a header block: the blocks that follow are cached."""
 
@@ -51,7 +54,7 @@ def run_sequence(cache: HeadCache[CallHead[bool]], random: Random) -> str:
         cut = random.choice((len(sent), len(sent), random.randrange(len(sent) + 1)))
         part, sent = sent[:cut], sent[cut:]
         now += random.choice((0.0, 0.001, 1.0, 30.0))
-        for event in connection.receive(part, now):
+        for event in _received(connection, part, readers, now):
             _act(connection, event, readers, answered, random, now)
         if random.random() < 0.1:
             connection.tick(now)
@@ -61,6 +64,27 @@ def run_sequence(cache: HeadCache[CallHead[bool]], random: Random) -> str:
         if connection.ended:
             return "ended"
     return "open"
+
+
+def _received(connection: Connection, part: bytes, readers: dict[int, MessageReader], now: float) -> Iterator[object]:
+    """The events of these bytes. The rest of a long frame is received in the memory of its message, as the shell does.
+
+    What follows it comes after the events have been acted on, which may have ended the message.
+    """
+    while part and not connection.ended:
+        frames = connection.reader
+        reader = readers.get(frames.long_stream) if frames.long_stream in connection.streams else None
+        memory = None if reader is None else reader.room()
+        data: bytes | memoryview = part
+        if memory is not None:
+            data = memory[: min(frames.missing, len(part))]
+            data[:] = part[: len(data)]
+        part = part[len(data) :]
+        yield from connection.receive(data, now)
+
+
+def _memory(_front: Buffer, size: int) -> memoryview:
+    return memoryview(bytearray(size))
 
 
 def _act(
@@ -76,12 +100,12 @@ def _act(
         return
     if isinstance(event, RequestReceived):
         event.head.metadata()
-        readers[event.stream_id] = MessageReader(100)
+        readers[event.stream_id] = MessageReader(_MOST, _memory)
     if isinstance(event, DataReceived) or (isinstance(event, RequestReceived) and event.content):
         try:
             readers[event.stream_id].read(event.content)
         except RpcError:
-            readers[event.stream_id] = MessageReader(100)
+            readers[event.stream_id] = MessageReader(_MOST, _memory)
     stream_id = event.stream_id  # type: ignore[attr-defined]
     if stream_id not in connection.streams or stream_id in answered:
         return
@@ -104,7 +128,8 @@ def _request(random: Random, stream: int) -> bytes:
     parts = [frame(1, 4, stream, random.choice(_BLOCKS))]
     if random.random() < 0.5:
         parts.append(frame(8, 0, stream, random.choice((5, 65535, (1 << 31) - 1)).to_bytes(4, "big")))
-    parts.append(frame(0, 1, stream, message(random.randbytes(random.randrange(120)))))
+    content = message(random.randbytes(random.choice((random.randrange(120), random.randrange(120), 70_000))))
+    parts.append(frame(0, 1, stream, content))
     parts.append(frame(8, 0, 0, (5).to_bytes(4, "big")))
     if random.random() < 0.1:
         parts.insert(random.randrange(len(parts)), _frame(random))
@@ -118,7 +143,8 @@ def _frame(random: Random) -> bytes:
         case 0 | 1:
             return frame(1, random.choice((4, 5, 5, flags)), stream, random.choice(_BLOCKS))
         case 2 | 3:
-            return frame(0, random.choice((0, 1, flags)), stream, message(random.randbytes(random.randrange(120))))
+            size = random.choice((random.randrange(120), random.randrange(120), random.randrange(110_000)))
+            return frame(0, random.choice((0, 1, flags)), stream, message(random.randbytes(size)))
         case 4:
             return frame(8, flags, stream, number)
         case 5:
