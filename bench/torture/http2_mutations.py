@@ -120,7 +120,7 @@ def _act(
         case 2:
             connection.pause(stream_id)
         case 3:
-            connection.expect(stream_id, 1 << 20)
+            connection.expect(stream_id, 1 << 20, random.random() < 0.5)
 
 
 def _request(random: Random, stream: int) -> bytes:

@@ -210,7 +210,7 @@ def test_a_message_that_is_expected_gets_its_window_at_once_and_the_next_one_the
     if paused:
         peer.connection.pause(1)
 
-    peer.connection.expect(1, size)
+    peer.connection.expect(1, size, False)
     peer.collect()
 
     assert grants(peer) == ([(1, granted)] if granted else [])
@@ -224,7 +224,7 @@ def test_a_window_that_was_widened_for_a_message_is_the_usual_one_after_it(make_
 
     for _ in range(3):
         peer.send(frame(DATA, 0, 1, bytes(100)))
-        peer.connection.expect(1, 20_000)
+        peer.connection.expect(1, 20_000, False)
         peer.send(frame(DATA, 0, 1, bytes(16_000)), frame(DATA, 0, 1, bytes(4000)))
 
     stream = peer.connection.streams[1]
@@ -235,6 +235,29 @@ def test_a_window_that_was_widened_for_a_message_is_the_usual_one_after_it(make_
     assert window == 1000
     assert [at for at, _ in grants(peer)] == [1]
     assert peer.errors() == []
+
+
+@pytest.mark.parametrize("size", [100, 8_976, 8_977, 50_000])
+@pytest.mark.parametrize("padding", [b"", bytes(255)])
+def test_no_window_is_granted_while_the_last_message_comes_unless_it_may_be_too_small(make_peer, size, padding):
+    peer = make_peer(stream_window=10_000, window=1 << 20).greet()
+    peer.send(headers(1))
+    peer.connection.expect(1, size, True)
+    peer.collect()
+    peer.answers.clear()
+
+    sent = 0
+    while sent < size + 1024:  # what comes behind the message can be refused
+        part = bytes(min(1000, size + 1024 - sent))
+        length = len(part) + (len(padding) + 1 if padding else 0)
+        assert length <= peer.connection.streams[1].receive_window
+        payload = bytes((len(padding),)) + part + padding if padding else part
+        peer.send(frame(DATA, PADDED if padding else 0, 1, payload))
+        sent += len(part)
+
+    assert peer.errors() == []
+    if not padding and size != 8_977:  # whose window would have room for 1023 bytes behind it
+        assert grants(peer) == []
 
 
 def test_data_waits_while_the_transport_is_full(peer):

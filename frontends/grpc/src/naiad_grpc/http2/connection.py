@@ -215,7 +215,9 @@ class Connection(Endpoint):
             stream.state = _HALF_CLOSED
         else:
             stream.unread += length
-            if not stream.paused:
+            if length > len(content):  # padding: the window may not suffice
+                stream.suffices = False
+            if not (stream.paused or stream.suffices):
                 self._grant(stream)
         events.append(DataReceived(stream_id, content, flags != 0))
 

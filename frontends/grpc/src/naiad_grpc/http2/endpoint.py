@@ -38,6 +38,8 @@ MOST_UNREAD_FRAMES = 10_000
 _REMEMBERED = 4096
 """Streams that we have reset, whose frames may still be on their way."""
 _HALF_CLOSED = State.HALF_CLOSED
+_REFUSED_BYTES = 1024
+"""The window behind the last bytes of a request that lets a client send more and be refused, instead of waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +160,11 @@ class Endpoint:
             if stream.state is State.OPEN:
                 self._grant(stream)
 
-    def expect(self, stream_id: int, size: int) -> None:
+    def expect(self, stream_id: int, size: int, are_last: bool) -> None:
         """Widen the window of a stream at once for `size` bytes that are going to be taken anyway.
 
         Behind them the client may send the usual window, so that the next message need not wait; nothing while the
-        stream is paused.
+        stream is paused. If they are the last that may come, no more is granted while they come without padding.
         """
         stream = self.streams[stream_id]
         if size > stream.receive_window and stream.state is State.OPEN:
@@ -171,6 +173,7 @@ class Endpoint:
             self.outbox.frames.append(window_update(stream_id, missing))
             stream.receive_window += missing
             stream.unread -= missing
+        stream.suffices = are_last and stream.receive_window - size >= _REFUSED_BYTES
 
     def hold(self) -> None:
         """The transport has more than it can send: data waits in the queues of the streams."""

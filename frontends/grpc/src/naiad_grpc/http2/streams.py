@@ -11,7 +11,8 @@ class Stream:
     """One stream: its state, its windows in both directions, and its queue of data.
 
     `window` is how much we may send, `receive_window` how much the client may; `unread` is what it has sent and we have
-    not granted again, negative where we have granted more than that. `expected` is the rest of its content-length, -1
+    not granted again, negative where we have granted more than that; `suffices` says that the window has room for all
+    that may still come, so that none is granted. `expected` is the rest of its content-length, -1
     without one. `trailers` wait for the end of the queue; `sent_all` says that they went out. `stalled_since` is when
     the queue last moved, and had `stalled_at` bytes.
     """
@@ -27,6 +28,7 @@ class Stream:
         "stalled_at",
         "stalled_since",
         "state",
+        "suffices",
         "trailers",
         "unread",
         "window",
@@ -39,7 +41,7 @@ class Stream:
         self.receive_window = receive_window
         self.unread = 0
         self.expected = expected
-        self.paused = False
+        self.paused = self.suffices = False
         self.queue: deque[Buffer] | None = None
         self.queued = 0
         self.trailers: bytes | None = None

@@ -46,6 +46,8 @@ class Call(ABC):
         "head",
         "over",
     )
+    _takes_one = False
+    """Whether the request has one message."""
 
     def __init__(self, connection: CallConnection, stream_id: int, head: CallHead[Method], now: float) -> None:
         self.over = False
@@ -172,7 +174,7 @@ class Call(ABC):
         if reader.missing and (messages or not was_incomplete):
             if reader.size > UNCHARGED_BYTES:
                 self.connection.context.budget.check(reader.size)
-            self.connection.http2.expect(self._id, reader.missing)
+            self.connection.http2.expect(self._id, reader.missing, self._takes_one)
         if reader.owed:
             owed, reader.owed = reader.owed, 0
             self._charge(owed)

@@ -22,6 +22,7 @@ class UnaryCall(Call):
     """A call of one message each way, without a task if its operation can do so."""
 
     __slots__ = ("_body", "_cancel", "_message", "_operation")
+    _takes_one = True
 
     def __init__(
         self,
