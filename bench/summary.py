@@ -1,4 +1,4 @@
-"""The summary of RESULTS.md in twelve lines, and the table of the README: made from the tables of RESULTS.md.
+"""The summary of RESULTS.md and the table of the README, a line for each kind of load, from the tables of RESULTS.md.
 
 `bench/run.py` refreshes both after each case; `python bench/summary.py` does so alone.
 """
@@ -43,7 +43,14 @@ LINES = (
         RATE,
         True,
     ),
-    Line("the same in system shared memory, 600 KB", "shm", (f"HTTP, 600 KB, concurrency 8: {RATE}",), RATE),
+    Line(
+        "the same over gRPC",
+        "grpc-large",
+        (f"600 KB, concurrency 8: {RATE}", f"4 MB, concurrency 4: {RATE}"),
+        RATE,
+        True,
+    ),
+    Line("tensors of 600 KB in system shared memory", "shm", (f"HTTP, 600 KB, concurrency 8: {RATE}",), RATE),
     Line(
         "1,000 responses of one request, HTTP / gRPC",
         "stream",
@@ -74,7 +81,7 @@ def refresh_summaries(results: Path = RESULTS, readme: Path = README) -> None:
 
 
 def summary(text: str) -> str:
-    """Twelve lines with the medians and ratios of the tables in `text`, the content of RESULTS.md."""
+    """Lines with the medians and ratios of the tables in `text`, the content of RESULTS.md."""
     rows = ["| what | better | Naiad | beside it | ratio |", "|---|---|---|---|---|"]
     for line in LINES:
         medians, ratios, reference = _values(text, line)

@@ -79,6 +79,13 @@ def children() -> list[int]:
     return sorted(own)
 
 
+def held() -> tuple[int, int, int]:
+    """How many descriptors, arenas and threads this process has."""
+    maps = Path("/proc/self/maps").read_text()
+    threads = len(list(Path("/proc/self/task").iterdir()))
+    return len(list(Path("/proc/self/fd").iterdir())), maps.count("naiad-arena"), threads
+
+
 @pytest.fixture(autouse=True)
 def nothing_stays() -> Iterator[None]:
     """No process stays when a test is over; that of a model which several tests share may have been replaced."""

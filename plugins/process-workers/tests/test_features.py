@@ -20,7 +20,7 @@ from naiad_process_workers.messages import put_response, reply_in
 from naiad_process_workers.remote_services import RemoteResponses
 from naiad_testing import Client
 
-from .conftest import TENSORS, Serve, Write, until
+from .conftest import TENSORS, Serve, Write, held, until
 
 ONE = np.ones(4, np.float32)
 DECOUPLED = """
@@ -560,11 +560,6 @@ def test_the_server_never_forks(write: Write, served: Serve, monkeypatch: pytest
 
 
 def test_loads_and_unloads_leave_nothing(write: Write, served: Serve) -> None:
-    def held() -> tuple[int, int, int]:
-        maps = Path("/proc/self/maps").read_text()
-        threads = len(list(Path("/proc/self/task").iterdir()))
-        return len(list(Path("/proc/self/fd").iterdir())), maps.count("naiad-arena"), threads
-
     def unloaded_after(client: Client, loads: int) -> None:
         for load in range(loads):
             if load:

@@ -9,6 +9,7 @@ import subprocess
 import textwrap
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -24,7 +25,7 @@ from naiad_process_workers import process, process_ends
 from naiad_process_workers.connection import Connection
 from naiad_process_workers.messages import Kind
 
-from .conftest import TENSORS, IsolatedCode, Serve, Write, children, until
+from .conftest import RUN_CODE, TENSORS, WITH_CODE, IsolatedCode, Serve, Write, children, held, until
 
 ONE = np.ones(4, np.float32)
 
@@ -249,6 +250,37 @@ try:
 except OSError:
     pass
 """
+
+
+def test_ends_of_processes_leave_nothing(isolated: IsolatedCode) -> None:
+    def end(times: int) -> None:
+        for _ in range(times):
+            with pytest.raises(NaiadError, match="exit code 3"):
+                isolated.run("os._exit(3)", large)
+            isolated.check_replaced()
+
+    large = np.ones(100_000, np.float32)
+    end(2)
+    before = held()
+
+    end(4)
+
+    until(lambda: all(now <= then for now, then in zip(held(), before, strict=True)))
+
+
+def test_requests_behind_one_that_ends_the_process_wait_for_its_replacement(
+    write: Write, served: Serve, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    fatal = f"open({str(begun)!r}, 'w').close(); time.sleep(0.3); os._exit(3)"
+    with served(write("m", config=WITH_CODE, body=RUN_CODE)) as client, ThreadPoolExecutor(4) as threads:
+        dying = threads.submit(client.infer, X=ONE, CODE=[fatal])
+        until(begun.exists)
+        waiting = [threads.submit(client.infer, X=ONE, CODE=[""]) for _ in range(3)]
+
+        with pytest.raises(WorkerDiedError, match="exit code 3"):
+            dying.result(60)
+        assert [each.result(60)["Y"].tolist() for each in waiting] == [[2] * 4] * 3
 
 
 def test_a_process_that_can_receive_no_descriptor_ends_with_the_advice(isolated: IsolatedCode) -> None:
