@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from naiad.errors import ModelFailedError, NaiadError
+from naiad.errors import ModelFailedError, NaiadError, WorkerDiedError
 from naiad.metrics import Metrics
 from naiad.types import Response
 from naiad_process_workers import instance, services
@@ -295,6 +295,41 @@ def test_a_model_calls_another(write: Write, served: Serve, isolation: str) -> N
             assert client["m"].infer(X=np.ones(size, np.float32))["Y"].tolist() == [20] * size
         with pytest.raises(NaiadError, match="Model 'missing' is not ready"):
             client["m"].infer(X=ONE * 7)
+
+
+ENDING_CALLER = CALLER.replace(
+    "class TritonPythonModel:",
+    """import os, pathlib, threading, time
+
+    def end():
+        while not pathlib.Path("BEGUN").exists():
+            time.sleep(0.01)
+        os._exit(3)
+
+    threading.Thread(target=end).start()
+
+    class TritonPythonModel:""",
+)
+CALLED = """
+import pathlib, time
+pathlib.Path("BEGUN").touch()
+until = time.monotonic() + 20
+while not request.is_cancelled() and time.monotonic() < until:
+    time.sleep(0.01)
+pathlib.Path("BEGUN.cancelled" if request.is_cancelled() else "BEGUN.in_vain").touch()
+"""
+
+
+def test_the_calls_of_a_process_that_ends_are_cancelled(write: Write, served: Serve, tmp_path: Path) -> None:
+    begun = str(tmp_path / "begun")
+    caller = write("m", ENDING_CALLER.replace("BEGUN", begun))
+    called = write("other", isolation="thread", body=CALLED.replace("BEGUN", begun))
+    with served(caller, called) as client:
+        with pytest.raises(WorkerDiedError, match="exit code 3"):
+            client["m"].infer(X=ONE)
+
+        until(lambda: len(list(tmp_path.glob("begun.*"))))
+        assert [path.name for path in tmp_path.glob("begun.*")] == ["begun.cancelled"]
 
 
 def test_a_call_whose_response_the_server_cannot_send_fails(
