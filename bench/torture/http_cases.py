@@ -108,7 +108,8 @@ def refused_bodies(target: Target) -> Sequence[Figure]:
             statuses[read_answer(connection).status] += 1
 
     _together([client] * 30)
-    return count_of("answers other than 403", sum(statuses.values()) - statuses[403])
+    others = count_of("answers other than 403", sum(statuses.values()) - statuses[403])
+    return [*others, *count_of("clients without any answer", int(not statuses[403]))]
 
 
 def refused_heads(target: Target) -> Sequence[Figure]:
