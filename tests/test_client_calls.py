@@ -9,6 +9,7 @@ from importlib import import_module
 from queue import SimpleQueue
 from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -59,8 +60,9 @@ def ports(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture
 def region() -> Iterator[str]:
     """The key of a system shared memory region."""
-    handle = client_memory.create_shared_memory_region("calls", "/naiad-calls", BYTES)
-    yield "/naiad-calls"
+    key = f"/naiad-calls-{uuid4().hex}"
+    handle = client_memory.create_shared_memory_region("calls", key, BYTES)
+    yield key
     client_memory.destroy_shared_memory_region(handle)
 
 

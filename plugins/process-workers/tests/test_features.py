@@ -194,7 +194,8 @@ def test_the_server_forgets_a_stream_that_a_model_has_read_to_its_end(write: Wri
 
 
 def test_each_request_of_a_batch_has_a_sender_that_sends_all_at_once(write: Write, served: Serve) -> None:
-    config = TENSORS + "max_batch_size: 8 dynamic_batching { max_queue_delay_microseconds: 300000 }"
+    batching = "dynamic_batching { preferred_batch_size: 3 max_queue_delay_microseconds: 20000000 }"
+    config = f"{TENSORS} max_batch_size: 8 {batching}"
     final = "pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL"
     answer = f"""
 request.get_response_sender().send(
