@@ -228,7 +228,7 @@ def test_the_summary_and_the_readme_have_the_figures_of_the_tables() -> None:
 
     results = RESULTS.read_text()
 
-    assert len(LINES) == 12
+    assert len(LINES) == 13
     assert f"{BEGIN}\n{summary(results)}\n{END}" in results, "run python bench/summary.py"
     assert f"{BEGIN}\n{table_of_readme(results)}\n{END}" in README.read_text(), "run python bench/summary.py"
 
