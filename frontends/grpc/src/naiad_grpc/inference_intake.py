@@ -94,7 +94,7 @@ DEFAULT_CALLER = Caller()
 
 
 Decoded = tuple[Request, ResponseForm] | Exception
-"""A request that was decoded on a thread, or the error of decoding it."""
+"""A large request that is decoded before it is read, or the error of decoding it."""
 
 
 class Intake:

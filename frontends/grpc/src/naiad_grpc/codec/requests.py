@@ -24,7 +24,6 @@ LargeRequest = tuple[RequestTemplate, dict[str, Tensor]]
 
 _ExpectedMessage = tuple[bytes, bytes, RequestTemplate]
 """The likely bytes of the next request to a model before and after its id, without tensors, and their template."""
-_UNKNOWN: tuple[bytes, bytes, None] = (b"", b"", None)
 
 
 class Decoder:
@@ -67,9 +66,10 @@ class Decoder:
         """
         if type(message) is bytes or len(message) < 2:
             return None
-        before_id, after_id, template = self._expected.get(bytes(message[: message[1] + 2]), _UNKNOWN)
-        if template is None or len(template.inputs.raw) != 1:
+        expected = self._expected.get(bytes(message[: message[1] + 2]))
+        if expected is None or len(expected[2].inputs.raw) != 1:
             return None
+        before_id, after_id, template = expected
         request = _as_expected(message, before_id, after_id, template)
         return None if request is None else (request, template.form)
 

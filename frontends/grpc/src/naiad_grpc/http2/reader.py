@@ -61,8 +61,8 @@ class FrameReader:
     longer than 16 KiB are passed on as they come, with the flags at their end.
 
     `greeted` says that the preface and the first SETTINGS have come, `in_block` that a header block has begun and not
-    ended. `rest` is the beginning of a frame that has not come whole. `missing` are the bytes that a long one lacks, of
-    the stream `long_stream` unless it has padding; otherwise that is 0.
+    ended. `rest` is the beginning of a frame that has not come whole. `missing` is how many bytes a long one lacks.
+    `long_stream` is its stream; it is 0 where no long frame is incomplete, and for one with padding.
     """
 
     __slots__ = (
@@ -89,7 +89,7 @@ class FrameReader:
         self._block: bytearray | None = None
         self._block_stream = self._block_flags = self._continuations = 0
         self.missing = self.long_stream = self._long_flags = 0
-        self._owner = self._padding = self._uncounted = 0  # of a long frame: its stream, the padding, and its length
+        self._owner = self._padding = self._uncounted = 0  # of a long frame
 
     def frames(self, data: bytes, offset: int = 0) -> Iterator[Frame]:
         """The frames in these bytes. A view is valid until the next frame. Raises Http2Error, Http1RequestError.
@@ -195,7 +195,8 @@ class FrameReader:
         """The part of long DATA at that offset, and the offset after it."""
         stop = min(len(data), offset + self.missing)
         self.missing -= stop - offset
-        content = memoryview(data)[offset : max(offset, stop - max(0, self._padding - self.missing))]
+        padding = max(0, self._padding - self.missing)  # which has come
+        content = memoryview(data)[offset : max(offset, stop - padding)]
         length, self._uncounted = stop - offset + self._uncounted, 0
         flags = 0
         if not self.missing:

@@ -111,7 +111,7 @@ class MessageReader:
             raise RpcError(Code.RESOURCE_EXHAUSTED, reason) from None
 
     def _count(self, held: int) -> None:
-        """So many bytes of the current message count, or all, if it is a large one."""
+        """Count so many bytes of the current message, at most all of it. A small message does not count."""
         if self.size > UNCHARGED_BYTES:
             held = min(held, self.size)
             self.owed += held - self.held
